@@ -8,7 +8,7 @@ const base = '^src/base/'
 /** What applications and the command line may use of the library: what the package exports. */
 const publicEntries = [
   '^src/index\\.ts$',
-  '^src/(console|engine|http|limits|limits/http|lockfile|store/records|redlock|testing|opentelemetry|web-locks)/index\\.ts$',
+  '^src/(console|engine|http|limits|limits/http|store/records|redlock|testing|opentelemetry|web-locks)/index\\.ts$',
 ]
 
 /**
@@ -95,7 +95,7 @@ export default {
     wall(
       'adapters',
       'Adapters use what every user can.',
-      '^src/(lockfile|redlock|opentelemetry|web-locks)/',
+      '^src/(redlock|opentelemetry|web-locks)/',
       ...publicEntries,
     ),
     wall(
@@ -120,6 +120,7 @@ export default {
       '^packages/conformance/',
       ...publicEntries,
     ),
+    wall('lockfile', 'Lock files use what every user can.', '^packages/lockfile/', ...publicEntries),
     wall('nestjs', 'The adapter to Nest uses what every user can.', '^packages/nestjs/', ...publicEntries),
     {
       name: 'packages',

@@ -12,9 +12,9 @@ const alias = [
   { find: /^signalbox\/store$/, replacement: source('./src/store/records/index.ts') },
   { find: /^signalbox\/testing$/, replacement: source('./src/testing/index.ts') },
   { find: /^signalbox\/limits$/, replacement: source('./src/limits/index.ts') },
-  { find: /^signalbox\/lockfile$/, replacement: source('./src/lockfile/index.ts') },
   { find: /^signalbox\/engine$/, replacement: source('./src/engine/index.ts') },
   { find: /^signalbox-conformance$/, replacement: source('./packages/conformance/src/index.ts') },
+  { find: /^signalbox-lockfile$/, replacement: source('./packages/lockfile/src/index.ts') },
   { find: /^signalbox-zookeeper$/, replacement: source('./packages/zookeeper/src/index.ts') },
 ]
 

@@ -5,7 +5,7 @@
  *     node lockfile.js notes.txt "the first line"
  */
 import { readFile, rename, writeFile } from 'node:fs/promises'
-import { lock } from 'signalbox/lockfile'
+import { lock } from 'signalbox-lockfile'
 
 const [file, line] = process.argv.slice(2)
 if (!file || !line) throw new Error('usage: lockfile.js FILE LINE')

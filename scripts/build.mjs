@@ -30,6 +30,12 @@ const outputs = [
   },
   {
     target: 'dist',
+    folder: 'packages/lockfile/dist',
+    sources: 'packages/lockfile/src',
+    project: 'packages/lockfile/tsconfig.build.json',
+  },
+  {
+    target: 'dist',
     folder: 'packages/zookeeper/dist',
     sources: 'packages/zookeeper/src',
     project: 'packages/zookeeper/tsconfig.build.json',
@@ -50,6 +56,7 @@ const outputs = [
 const packages = new Map([
   ['package', '.'],
   ['conformance-package', 'packages/conformance'],
+  ['lockfile-package', 'packages/lockfile'],
   ['zookeeper-package', 'packages/zookeeper'],
   ['nestjs-package', 'packages/nestjs'],
 ])

@@ -66,6 +66,7 @@ const packages = {
       'quiet.process': 'quiet.process',
     },
   },
+  'packages/lockfile': { sources: 'src', programs: {} },
   'packages/zookeeper': { sources: 'src', programs: {} },
   'packages/nestjs': { sources: 'src', programs: {} },
 }

@@ -13,8 +13,8 @@ const folder = 'scripts/packages'
 const run = 'run'
 /** The devDependencies of the checkout, and the packages of `run`. */
 const development = 'development'
-/** A workspace of `development`: to check the types of the package, `signalbox` must be found from it. */
-const conformance = 'packages/conformance'
+/** Workspaces of `development`: to check the types of these packages, `signalbox` must be found from them. */
+const onSignalbox = ['packages/conformance', 'packages/lockfile']
 
 /** The names of the sets. */
 export const packageSets = [development, run, 'peers', 'reference', 'packing', 'packed', 'runners', 'nest']
@@ -68,7 +68,7 @@ function includesRoot(sets) {
 /** @param {readonly string[]} sets */
 function workspaces(sets) {
   const paths = sets.flatMap(set =>
-    set === development ? [conformance, `${folder}/${run}`] : `${folder}/${set}`,
+    set === development ? [...onSignalbox, `${folder}/${run}`] : `${folder}/${set}`,
   )
   return [...new Set(paths)]
 }

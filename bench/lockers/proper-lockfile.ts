@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { lock, type LockOptions } from 'proper-lockfile'
-import * as ours from 'signalbox/lockfile'
+import * as ours from 'signalbox-lockfile'
 import type { LockLibrary } from './locker.js'
 
 /** A lock fails at a locked file unless it has a number of retries; this retries without limit. */

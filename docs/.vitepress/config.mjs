@@ -30,7 +30,7 @@ const sidebar = [
     'Values in other stores': '/docs/records',
     'Web Locks': '/docs/web-locks',
     'Rate limits': '/docs/limits',
-    'Lock files': '/docs/lockfile',
+    'Lock files': '/packages/lockfile/README',
     Queues: '/docs/queues',
     'The signalbox command': '/docs/cli',
     'The console': '/docs/console',

@@ -91,7 +91,7 @@ has_only_our_packages() {
   shift
   local name
   for name in "$@"; do
-    case $name in -* | signalbox | signalbox-conformance | signalbox-nestjs | signalbox-zookeeper | "./$tarball") continue ;; esac
+    case $name in -* | signalbox | signalbox-conformance | signalbox-lockfile | signalbox-nestjs | signalbox-zookeeper | "./$tarball") continue ;; esac
     package_lists peerDependencies "$name" && continue
     echo "npm: '$name' is neither this package nor an optional peer of it" >&2
     return 1

@@ -3,7 +3,7 @@
  * it: its value, or the code of its error. `["release"]` calls what the last lock returned.
  */
 import { createInterface } from 'node:readline'
-import * as lockfile from '../../src/lockfile/index.js'
+import * as lockfile from 'signalbox-lockfile'
 
 /** What it calls, besides the functions of lock files. */
 interface Others {

@@ -1,4 +1,4 @@
-import { type LockOptions, lock, lockSync } from '../../src/lockfile/index.js'
+import { type LockOptions, lock, lockSync } from 'signalbox-lockfile'
 
 /** What a program does with the lock of a file, as JSON in its only argument. */
 export interface LockfilePlan {

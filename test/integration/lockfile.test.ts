@@ -19,7 +19,7 @@ import { Worker } from 'node:worker_threads'
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { reapLater } from '../../apps/chaos/servers/reaper.js'
 import { pause, until } from '../../packages/conformance/src/time.js'
-import { check, checkSync, lock, lockSync, type LockOptions } from '../../src/lockfile/index.js'
+import { check, checkSync, lock, lockSync, type LockOptions } from 'signalbox-lockfile'
 import { Client, lockfile } from '../interop/client.js'
 import { contest } from '../interop/contest.js'
 import type { Part } from '../interop/rounds.js'
@@ -409,7 +409,7 @@ function startThread(locks: string): Worker {
     const { workerData, parentPort } = require('node:worker_threads')
     import(workerData.module).then(({ lock }) => ${locks}).then(
       () => parentPort.postMessage('held'), error => parentPort.postMessage(error.code))`
-  const module = builtProgram('src/lockfile/index.js')
+  const module = builtProgram('packages/lockfile/src/index.js')
   const thread = new Worker(source, { eval: true, workerData: { module, file } })
   onTestFinished(() => thread.terminate().then(() => undefined))
   return thread

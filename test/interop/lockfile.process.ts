@@ -1,4 +1,4 @@
-import { lock } from '../../src/lockfile/index.js'
+import { lock } from 'signalbox-lockfile'
 import { answerWith } from './lockfile-rounds.js'
 
 await answerWith(lock)

@@ -12,10 +12,10 @@ import { chmodSync, lutimesSync, statSync, utimesSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { pause } from '../../../packages/conformance/src/time.js'
-import lockfile, * as functions from '../../../src/lockfile/index.js'
-import { check, checkSync, lock, lockSync, unlock, unlockSync } from '../../../src/lockfile/index.js'
-import { thisProcess } from '../../../src/lockfile/this-process.js'
+import { setTimeout as pause } from 'node:timers/promises'
+import lockfile, * as functions from '../src/index.js'
+import { check, checkSync, lock, lockSync, unlock, unlockSync } from '../src/index.js'
+import { thisProcess } from '../src/this-process.js'
 
 let folder: string
 let file: string

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { retriesOf } from '../../../src/lockfile/options.js'
-import { retryDelays } from '../../../src/lockfile/retry-delays.js'
-import type { LockOptions } from '../../../src/lockfile/index.js'
+import { retriesOf } from '../src/options.js'
+import { retryDelays } from '../src/retry-delays.js'
+import type { LockOptions } from '../src/index.js'
 
 /** The first delays of a lock with these retries. */
 function delays(retries: LockOptions['retries'], count = 20): number[] {

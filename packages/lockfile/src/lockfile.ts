@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { systemClock } from '../base/clock.js'
+import { systemClock } from 'signalbox/engine'
 import { call, disk, errorOf, run, runSync, type FileSystem, type Run, type Steps } from './file-system.js'
 import { HeldLock, heldLocks } from './held-lock.js'
 import { isHeld, make, type Made, type Wanted } from './lock-folder.js'

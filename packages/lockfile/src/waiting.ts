@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, watch, type FSWatcher } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { systemClock, type Timer } from '../base/clock.js'
+import { systemClock, type Timer } from 'signalbox/engine'
 import { holderOf, lookSync } from './lock-folder.js'
 import { leaveNote, notesIn, readNote, removeIfEmpty, removeNote } from './notes.js'
 import { isDead } from './this-process.js'

@@ -1,4 +1,4 @@
-import { systemClock, type Timer } from '../base/clock.js'
+import { systemClock, type Timer } from 'signalbox/engine'
 import { atExit } from './exit.js'
 import {
   call,

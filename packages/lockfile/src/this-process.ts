@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
-import { readFileSync, readlinkSync } from 'node:fs'
+import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { basename } from 'node:path'
-import { linuxMachine } from '../base/linux-machine.js'
 
 let found: { readonly name: string; readonly place: string } | undefined
 
@@ -25,9 +24,17 @@ export function thisPlace(): string {
 function self(): { readonly name: string; readonly place: string } {
   if (found) return found
   const isLinux = process.platform === 'linux'
-  const place = isLinux ? Object.values(linuxMachine()).join(' ') : hostname()
+  const place = isLinux ? linuxPlace() : hostname()
   const hash = createHash('sha256').update(place).digest('hex').slice(0, 16)
   return (found = { name: isLinux ? thisThread() : `${process.pid} 0`, place: hash })
+}
+
+/** The boot of this machine, and the namespaces that give process IDs and start times their meaning. */
+function linuxPlace(): string {
+  const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  // Kernels before 5.6, and those built without time namespaces, have one clock for all.
+  const time = existsSync('/proc/self/ns/time') ? readlinkSync('/proc/self/ns/time') : 'time'
+  return `${bootId} ${readlinkSync('/proc/self/ns/pid')} ${time}`
 }
 
 /** On Linux, threads have ids like processes, so a worker thread that was terminated is known to have ended. */

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
-import { isDead, thisProcess } from '../../../src/lockfile/this-process.js'
+import { isDead, thisProcess } from '../src/this-process.js'
 
 test('this process lives', () => {
   expect(isDead(thisProcess())).toBe(false)

@@ -1,0 +1,66 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { publint } from 'publint'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Clone } from '../docs/shell-blocks.js'
+import { runProgram } from '../support/run-program.js'
+import { declarationsOf, pack, renew, type Tarball } from './pack.js'
+
+const timeLimit = 120_000
+
+let folder: string
+let library: Tarball
+let lockfile: Tarball
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'signalbox-lockfile-package-'))
+  // To pack a clone replaces what runs in it, so this packs a copy.
+  using clone = new Clone()
+  library = await pack(clone.path, folder)
+  lockfile = await pack(join(clone.path, 'packages/lockfile'), folder)
+}, 2 * timeLimit)
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+test('the package for lock files is packed with its entry', () => {
+  const modules = ['index.cjs', 'index.d.cts', 'index.d.ts', 'index.js'].map(name => `dist/${name}`)
+  expect(lockfile.files.toSorted()).toEqual(['LICENSE', 'README.md', ...modules, 'package.json'])
+})
+
+test('the package for lock files declares the public API that is committed; else renew it', async () => {
+  await expect(await declarationsOf(lockfile), renew).toMatchFileSnapshot('lockfile-api.txt')
+})
+
+test('the package for lock files passes publint', async () => {
+  const file = readFileSync(lockfile.path)
+  const { messages } = await publint({ strict: true, pack: { tarball: new Uint8Array(file).buffer } })
+  expect(messages).toEqual([])
+})
+
+test('installed beside Signalbox, it locks a file for modules and for CommonJS', async () => {
+  const project = join(folder, 'project')
+  mkdirSync(project)
+  writeFileSync(join(project, 'package.json'), '{ "name": "empty", "private": true, "type": "module" }')
+  const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
+  await runProgram('npm', ['install', ...options, library.path, lockfile.path], { cwd: project, timeLimit })
+  const body = `
+    const release = await lock('package.json')
+    const isLocked = await check('package.json')
+    await release()
+    console.log(isLocked, await check('package.json'))`
+  writeFileSync(
+    join(project, 'program.js'),
+    `import { check, lock } from 'signalbox-lockfile'
+    ${body}`,
+  )
+  writeFileSync(
+    join(project, 'program.cjs'),
+    `const { check, lock } = require('signalbox-lockfile')
+    void (async () => {${body}})()`,
+  )
+  for (const program of ['program.js', 'program.cjs']) {
+    const { stdout } = await runProgram(process.execPath, [program], { cwd: project, timeLimit })
+    expect(stdout).toBe('true false\n')
+  }
+})
