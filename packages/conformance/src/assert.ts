@@ -2,9 +2,9 @@ import node from 'node:assert/strict'
 import { inspect } from 'node:util'
 
 type Class = abstract new (...values: never[]) => unknown
-/** A missing one compares with nothing. */
+/** Undefined fails every comparison. */
 type Size = number | bigint | undefined
-/** What is expected of an error: its class, a part or a pattern of its text, some properties, or a test. */
+/** An expectation of an error: its class, a part or a pattern of its text, some properties, or a predicate. */
 type Expected = Class | string | RegExp | object | ((error: unknown) => boolean)
 
 /**
@@ -36,18 +36,18 @@ export const assert = {
   hasLength: (actual: ArrayLike<unknown> | undefined, length: number): void =>
     holds(actual?.length === length, actual, 'has the length', length),
 
-  /** Has all properties that the other has, at any depth. */
+  /** Asserts that a value has all properties of another, at any depth. */
   has: (actual: unknown, expected: object): void => node.deepEqual(part(actual, expected), expected),
 }
 
-/** What a promise was rejected with. */
+/** Returns the error with which a promise rejects. */
 export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   const [outcome] = await Promise.allSettled([promise])
   if (outcome.status === 'rejected') return outcome.reason
   throw new Error(`no error, but ${String(outcome.value)}`)
 }
 
-/** The expectation in a form that `node:assert` takes: it reads a text as a message, and compares objects as wholes. */
+/** Converts an expectation for `node:assert`, which would read a text as a message, and would compare whole objects. */
 function validation(expected: Expected | undefined): RegExp {
   if (typeof expected === 'string') return pattern(expected)
   if (!isPlain(expected)) return expected as RegExp
@@ -66,7 +66,7 @@ function holds(is: boolean, actual: unknown, relation: string, expected: unknown
   node.ok(is, `not so: ${inspect(actual)} ${relation} ${inspect(expected)}`)
 }
 
-/** The properties of a value that `shape` has, too. */
+/** Returns a value with only those properties that `shape` has. */
 function part(actual: unknown, shape: unknown): unknown {
   if (Array.isArray(shape) && Array.isArray(actual))
     return actual.map((item: unknown, index) => part(item, shape[index]))

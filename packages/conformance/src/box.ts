@@ -8,7 +8,7 @@ import { closing } from './close.js'
 import { stealing } from './stealing.js'
 import { locks, nothingHeld, pause, until } from './time.js'
 
-/** A box: its guarantees and its session, what it inspects, and how it closes. */
+/** A box: guarantees, session, ping, state, inspection, stealing and close. */
 export function box(fixture: EngineFixture): void {
   describe('a box', () => {
     const test = testOn(fixture)
@@ -54,7 +54,7 @@ export function box(fixture: EngineFixture): void {
       await assert.rejects(box.mutex('key').acquire(), UnavailableError)
       assert.has(box.state, { status: 'reconnecting', reason: outage })
       engine.restore()
-      // Without a call of another kind.
+      // The box finds out by itself, without a further call.
       await until('the box is ready', () => box.state.status === 'ready')
       assert.equal(box.state.reason, undefined)
       await box.ping()

@@ -8,13 +8,13 @@ import { startChild, type Child } from './child.js'
 import type { EngineFixture, Network, Place } from './fixture.js'
 import { FaultInjectingEngine } from './fault-injecting-engine.js'
 
-/** The folder of the programs that checks run in other processes: the built package's, also in tests of the sources. */
+/** Folder of the programs that checks run in other processes. Tests of the sources run the built programs, too. */
 const programs = join(
   dirname(createRequire(import.meta.url).resolve('signalbox-conformance/package.json')),
   'dist',
 )
 
-/** The boxes of one check, all on one place; they are closed when it ends. */
+/** The boxes of one check, on one place. They are closed when the check ends. */
 export class Boxes {
   readonly #fixture: EngineFixture
   #place: Place | undefined
@@ -29,7 +29,7 @@ export class Boxes {
     return this.#place!
   }
 
-  /** A box that is to the others like one in another process. */
+  /** Opens a box that behaves towards the others like a box in another process. */
   async open(options?: BoxOptions): Promise<Box> {
     const box = await this.join(await this.place.engine(), options)
     const { records } = this.place
@@ -44,18 +44,18 @@ export class Boxes {
     return Promise.all(Array.from({ length: count }, () => this.open()))
   }
 
-  /** Two boxes, which most checks need. */
+  /** Opens two boxes, as most checks need. */
   async pair(): Promise<[Box, Box]> {
     return [await this.open(), await this.open()]
   }
 
-  /** A box with an engine whose operations can be seen and disturbed. */
+  /** Opens a box whose operations the check can observe and disturb. */
   async withFaults(options?: BoxOptions): Promise<[Box, FaultInjectingEngine]> {
     const engine = new FaultInjectingEngine(await this.place.engine())
     return [await this.join(engine, options), engine]
   }
 
-  /** A box over a network of its own. For fixtures that have one. */
+  /** Opens a box over a network of its own. The fixture must have one. */
   async overNetwork(): Promise<[Box, Network]> {
     const { network: make } = this.#fixture
     if (make === 'none') throw new Error('the engine is not reached over a network')
@@ -63,7 +63,7 @@ export class Boxes {
     return [await this.join(network.engine), network]
   }
 
-  /** A box on an engine of the place that has not joined yet. */
+  /** Opens a box on an engine of the place that no box has joined yet. */
   async join(engine: Engine, options?: BoxOptions): Promise<Box> {
     const box = await open({ engine }, options)
     this.#boxes.push(box)
@@ -74,7 +74,7 @@ export class Boxes {
     this.#place = await this.#fixture.start()
   }
 
-  /** A program in a process of its own, which opens the place of the check. */
+  /** Starts a program in a process of its own. It opens the place of the check. */
   program(name: 'holder' | 'leaver' | 'permits' | 'quiet' | 'victim', argument: string): Child {
     const { opener = 'signalbox' } = this.#fixture
     const child = startChild(join(programs, `${name}.process.js`), [opener, this.place.url, argument])
@@ -82,7 +82,10 @@ export class Boxes {
     return child
   }
 
-  /** The events of a box on a diagnostics channel, from now until the check ends. @param channel like `lock:granted` */
+  /**
+   * Collects the events of a box on a diagnostics channel from now until the check ends.
+   * @param channel for example `lock:granted`
+   */
   events<E extends BoxEvent>(channel: string, box: Box): E[] {
     const events: E[] = []
     const listen = (message: unknown): void => {
@@ -93,7 +96,7 @@ export class Boxes {
     return events
   }
 
-  /** Calls this when the check ends, before the boxes are closed. */
+  /** Calls a function when the check ends, before the boxes are closed. */
   atEnd(cleanup: () => void): void {
     this.#cleanups.push(cleanup)
   }

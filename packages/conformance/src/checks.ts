@@ -2,21 +2,22 @@ import { AssertionError } from 'node:assert'
 
 /** Maximum duration of a check, in milliseconds. */
 const PATIENCE = 20_000
-/** The longest that a timer of Node takes. */
+/** Maximum delay of a timer in Node, in milliseconds. */
 const MAX_TIMEOUT = 2 ** 31 - 1
 
-/** Something that an engine has to do. */
+/** A requirement that an engine has to meet. */
 export interface Check {
-  /** Its groups, from the promise on, and what it checks; joined by ` > `. */
+  /** The names of its groups, outermost first, and its own name, joined by ` > `. */
   readonly name: string
   /**
-   * Whether it may run at the same time as others that allow it. All others run alone, because they disturb the whole
-   * process.
+   * Whether it may run at the same time as other concurrent checks. All others must run alone, because they disturb the
+   * whole process.
    */
   readonly concurrent: boolean
   /**
    * Rejects with an AssertionError, or with the error that stopped the check, if the engine does not pass.
-   * @param patience how long the check may take, in milliseconds; Infinity if the runner limits it. Default: 20 s, for adverse checks four minutes
+   * @param patience maximum duration, in milliseconds; Infinity if the test runner has a limit. Default: 20 seconds,
+   *   for adverse checks four minutes
    */
   run(patience?: number): Promise<void>
 }
@@ -27,8 +28,8 @@ let defined: Check[] = []
 let defaultPatience = PATIENCE
 
 /**
- * The checks that `define` defines.
- * @param patience how long each may take where its runner sets no limit: milliseconds
+ * Returns the checks that `define` defines.
+ * @param patience maximum duration of a check whose test runner sets no limit, in milliseconds
  */
 export function checksOf(define: () => void, patience = PATIENCE): Check[] {
   defined = []
@@ -56,7 +57,7 @@ export function describe(name: string, define: () => void): void {
 describe.skipIf = (skipped: boolean | undefined): typeof describe | (() => void) =>
   skipped ? () => undefined : describe
 
-/** What is made for one check alone, and ended after it. */
+/** Resources of one check. They are ended after it. */
 interface Stage {
   start(): unknown
   end(): unknown
@@ -65,9 +66,12 @@ interface Stage {
 /** Adds a check to the current group. */
 type Test<S> = (name: string, body: (stage: S) => unknown) => void
 
-/** Called directly, it adds a check that may run at the same time as others. */
+/** A direct call adds a check that may run at the same time as others. */
 export interface Tests<S> extends Test<S> {
-  /** Adds one that runs alone: it stops the thread, sets a clock, or counts what an undisturbed box does. */
+  /**
+   * Adds a check that runs alone, because it stops the thread, sets a clock, or counts the operations of an undisturbed
+   * box.
+   */
   readonly alone: Test<S>
   runIf(wanted: boolean): Test<S>
   skipIf(skipped: boolean | undefined): Test<S>
@@ -111,8 +115,8 @@ function add<S extends Stage>(
 }
 
 /**
- * Rejects when the work takes longer than `patience`. It then stops waiting for the step that runs `inTime`, so that
- * the clean-up after it can begin.
+ * Rejects when the work takes longer than `patience`, in milliseconds. Then `inTime` stops waiting for its step, so
+ * that the clean-up can begin.
  */
 async function within(
   patience: number,
@@ -120,7 +124,7 @@ async function within(
 ): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
-    // The timer also keeps the process alive: what a check waits for may not, and not every test runner does.
+    // The timer also keeps the process alive. The check and the test runner may have nothing else that does.
     timer = setTimeout(
       () => reject(new AssertionError({ message: `still waiting after ${patience / 1000} s` })),
       Math.min(patience, MAX_TIMEOUT),

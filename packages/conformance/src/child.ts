@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { until } from './time.js'
 
-/** A line or the end is waited for no longer, in milliseconds. A process starts slowly on a busy machine. */
+/** Maximum wait for a line or for the end, in milliseconds. A process starts slowly on a busy machine. */
 const MAX_WAIT = 40_000
 
 /** A child process. Disposing kills it. */
@@ -9,7 +9,7 @@ export interface Child extends Disposable {
   readonly pid: number
   /** Waits until it has printed a line. */
   printed(line: string): Promise<void>
-  /** Waits for its end, and gives its exit status and all its output. */
+  /** Waits for its end, and returns its exit status and all its output. */
   end(): Promise<{ status: number | null; stdout: string; stderr: string }>
   kill(signal: NodeJS.Signals): void
 }

@@ -7,7 +7,7 @@ import { assertServed, handOver, LAPSING, queued, timed, until } from './time.js
 import { shiftWallClock } from './wall-clock.js'
 
 const DAY = 86_400_000
-/** The lease of a holder that must be renewed in time, in milliseconds. Two thirds are longer than a process stalls. */
+/** A lease that must be renewed in time, in milliseconds. Two thirds of it are longer than a stall of the process. */
 const RENEWED = 3300
 
 /** P11: wall-clock changes on a client never shorten or lengthen a grant. */
@@ -39,7 +39,7 @@ export function clocks(fixture: EngineFixture): void {
         const renewed = await one.mutex('renewed').acquire({ lease: RENEWED })
         const granted = performance.now()
         const lapsing = await one.mutex('lapsing').acquire({ lease: LAPSING, renew: false })
-        // The lease lasts longer, because the request was sent later.
+        // The lease ends a little later than this, because its request was sent after `granted`.
         const left = (): number => LAPSING - (performance.now() - granted)
         shiftWallClock(jump)
         assert.atLeast(lapsing.expiresIn(), left())

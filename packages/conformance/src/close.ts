@@ -5,7 +5,7 @@ import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { locks, pause, queued, timed, until } from './time.js'
 
-/** How a box closes, at once or after a drain. It belongs to the checks of a box. */
+/** Close, at once or after a drain. Part of the checks of a box. */
 export function closing(fixture: EngineFixture): void {
   const test = testOn(fixture)
 

@@ -21,7 +21,7 @@ const AMPLE = { limit: 1000, per: '1s' } as const
 /** The key whose permits are the shares of the limiter `api`. */
 const KEY = 'limiter:3:api'
 
-/** The concurrency of rate limits across boxes, where the engine has them. */
+/** The concurrency of rate limits across boxes, for engines that have limits. */
 export function concurrency(fixture: EngineFixture): void {
   const test = testOn(fixture)
   describe('concurrency of a limit', () => {

@@ -7,47 +7,47 @@ import type { EngineFixture } from './fixture.js'
 import { rising, Section } from './section.js'
 import { assertServed, locks, longestStall, nothingHeld, PASSED, queued, timed, until } from './time.js'
 
-/** How many boxes and callers take part. */
+/** Numbers of boxes and callers. */
 interface Size {
   /** Boxes with one caller each. */
   readonly boxes: number
-  /** How often each of them takes its lock. */
+  /** Number of times that each of them takes its lock. */
   readonly rounds: number
-  /** Requests that wait for one key, each of its own. */
+  /** Callers that wait for one key, each with a request of its own. */
   readonly waiting: number
 }
 
 const SMALL: Size = { boxes: 8, rounds: 4, waiting: 60 }
 const LARGE: Size = { boxes: 40, rounds: 25, waiting: 1000 }
 
-/** Requests that wait together on one key, as few as users mostly have. */
+/** A usual number of requests that wait for one key. */
 const FEW = 10
-/** How many times as long as with few waiters a turn may take with many: twice, and noise. */
+/** Maximum duration of a turn with many waiters, as a multiple of that with few: twice, plus noise. */
 const MAX_COST = 3
-/** A turn that takes no longer is cheap, whatever it takes with few waiters, in milliseconds. */
+/** A turn with few waiters counts as at least this long, in milliseconds. */
 const CHEAP = 1
-/** The boxes of requests that wait. */
-const HOMES = 10
-/** How long such a request waits, in milliseconds. */
+/** Number of boxes that the waiting requests belong to. */
+const WAITING_BOXES = 10
+/** Maximum wait of such a request, in milliseconds. */
 const WAIT = 200_000
-/** How soon all wait, in milliseconds. */
+/** Maximum time until all requests wait, in milliseconds. */
 const JOINED = 60_000
 
-/** P4, P5: many boxes and many waiters are all served, in order, with sizes that take little time. */
+/** P4, P5: many boxes and many waiters are all served in order. Small sizes, which take little time. */
 export function crowd(fixture: EngineFixture): void {
   describe('P4, P5 a crowd', () => {
     everybodyIsServed(fixture, SMALL)
   })
 }
 
-/** P4, P5, P12: the same with sizes of a large system, and what a turn costs then. */
+/** P4, P5, P12: the same with the sizes of a large system, and the cost of a turn. */
 export function largeCrowd(fixture: EngineFixture): void {
   describe('a large crowd', () => {
     everybodyIsServed(fixture, LARGE)
     const test = testOn(fixture)
 
     test.alone('of waiters makes a turn cost little more than a few of them do', async boxes => {
-      const all = await boxes.several(HOMES)
+      const all = await boxes.several(WAITING_BOXES)
       // The first turns open connections and compile code.
       await turns(all, FEW)
       let few = Infinity
@@ -60,7 +60,7 @@ export function largeCrowd(fixture: EngineFixture): void {
       'of waiters keeps its order when all connections break for a moment',
       async boxes => {
         const holder = await boxes.open()
-        const networks = await Promise.all(Array.from({ length: HOMES }, () => boxes.overNetwork()))
+        const networks = await Promise.all(Array.from({ length: WAITING_BOXES }, () => boxes.overNetwork()))
         const line = await Line.behind(
           holder,
           networks.map(([box]) => box),
@@ -105,7 +105,7 @@ function everybodyIsServed(fixture: EngineFixture, { boxes: count, rounds, waiti
   })
 
   test('of waiters is served in order, without those that gave up together', async boxes => {
-    const all = await boxes.several(HOMES)
+    const all = await boxes.several(WAITING_BOXES)
     const line = await Line.behind(all[0]!, all, waiting)
     line.giveUp(index => index % 3 === 1)
     await line.serve()
@@ -144,7 +144,7 @@ class Line {
   /** The longest time from one turn to the next, in milliseconds. */
   longestGap = 0
   #turnAt = 0
-  /** By the session of a box: the callers that were served, by their numbers. */
+  /** The numbers of the callers that were served, in order, by the session of their box. */
   readonly #ofBox = new Map<string, number[]>()
 
   private constructor(holder: Box, held: Grant) {
@@ -152,14 +152,14 @@ class Line {
     this.#held = held
   }
 
-  /** Resolves when they wait. */
+  /** Holds the key, adds requests of these boxes, and resolves when they wait. */
   static async behind(holder: Box, boxes: readonly Box[], count: number): Promise<Line> {
     const line = new Line(holder, await holder.mutex(KEY).acquire())
     await line.join(boxes, count)
     return line
   }
 
-  /** Adds requests of these boxes, and resolves when they wait, too. */
+  /** Adds requests of these boxes, and resolves when they wait. */
   async join(boxes: readonly Box[], count: number): Promise<void> {
     const before = (await this.#waiters()).length
     for (let index = 0; index < count; index++) {
@@ -170,7 +170,7 @@ class Line {
     await until(`${count} more wait`, async () => (await this.#waiters()).length === before + count, JOINED)
   }
 
-  /** Lets some give up, all in one tick. */
+  /** Aborts some of the requests, all in one tick. */
   giveUp(which: (index: number) => boolean): void {
     for (const [index, stop] of this.#stops.entries()) {
       if (!which(index)) continue
@@ -216,7 +216,7 @@ class Line {
     await grant.release()
   }
 
-  /** The labels of those that wait, in their order. */
+  /** Returns the labels of the waiters, in order. */
   async #waiters(): Promise<string[]> {
     const [report] = await locks(this.#holder, KEY, { exact: true })
     return (report?.waiters ?? []).map(({ label }) => label ?? '')

@@ -5,7 +5,7 @@ import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { locks, PASSED, pause, queued, timed, until } from './time.js'
 
-/** P9: a crashed process frees what it held, and a silent waiter never stalls the waiters behind it. */
+/** P9: the locks of a crashed process become free, and a silent waiter never stalls the waiters behind it. */
 export function deadHolders(fixture: EngineFixture): void {
   describe('P9 dead processes lose their locks', () => {
     const test = testOn(fixture)
@@ -63,7 +63,7 @@ export function deadHolders(fixture: EngineFixture): void {
       living.assertHeld()
     })
 
-    // In one thread a waiter can't be silent: it claims within the call that wakes it.
+    // In one thread a waiter can't be silent: it checks in within the call that wakes it.
     test.runIf(processes)(
       'a silent waiter delays the waiters behind it by one claim window at most',
       async boxes => {
@@ -194,7 +194,7 @@ export function deadHolders(fixture: EngineFixture): void {
       const child = boxes.program('holder', '30s')
       await child.printed('holding')
       await queued(one, 'waited', 1)
-      // Not within a transaction, which some engines would wait for.
+      // Some engines would wait for the transaction of a stopped process, so it stops when it has none.
       await pause(300)
       child.kill('SIGSTOP')
       await assert.rejects(one.mutex('held').acquire({ wait: 1000 }), TimedOutError)

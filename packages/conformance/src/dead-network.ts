@@ -5,9 +5,9 @@ import { describe } from './checks.js'
 import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
 import { pause, timed } from './time.js'
 
-/** How long a packet takes that comes after the check, in milliseconds. */
+/** Delay of a packet that arrives after the end of the check, in milliseconds. */
 const NEVER = 300_000
-/** When calls are made after the network has gone dead, in milliseconds. */
+/** Times of the calls, counted from when the network stopped delivering, in milliseconds. */
 const TIMES = [0, 1500, 3000, 4500]
 
 /** P10: a network that delivers nothing, while connections are open and new ones can be made. */

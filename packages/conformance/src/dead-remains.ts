@@ -7,21 +7,21 @@ import { pause, until } from './time.js'
 import type { VictimWork } from './victim.process.js'
 
 /**
- * The lease of all grants, and the retention of IDs, in milliseconds. An engine may keep what the dead had until the
- * leases of the living are over, too: a server of a quorum that the living ask once does.
+ * The lease of all grants, and the retention of IDs, in milliseconds. An engine may keep the records of dead processes
+ * until the leases of living processes end, for example on a quorum server that the living have asked only once.
  */
 const LEASE = 2000
 /**
- * Number of records that may stay: the term of the leader, a value, an ID and the state of a limiter, and what the
- * living boxes use at the moment.
+ * Maximum number of records that may stay: the term of the leader, a value, an ID, the state of a limiter, and the
+ * records that living boxes use at the moment.
  */
 const STAYING = 8
 /** Number of callers of each living box at a time, and the pause before the next ones, in milliseconds. */
 const CALLERS = 10
 const PAUSE = 100
-/** Maximum time in which what many dead processes had is removed, in milliseconds. */
+/** Maximum time until the records of many dead processes are removed, in milliseconds. */
 const MOST = 90_000
-/** Number of processes that live for a moment, and how many of them at a time. */
+/** Number of short-lived processes, in all and at a time. */
 const LIVES = 20
 const TOGETHER = 4
 
@@ -32,7 +32,7 @@ export function deadRemains(fixture: EngineFixture): void {
     const test = testOn(fixture).runIf(fixture.guarantees.scope !== 'thread')
 
     test('is removed while others use other keys', async boxes => {
-      // Too long for a check that runs beside others.
+      // With a retention, it would take too long for a check that runs beside others.
       if (boxes.place.keeps === undefined)
         await leavesNothing(boxes, 20_000, () => kill(boxes, work(fixture, 10, 10)))
     })
@@ -40,8 +40,8 @@ export function deadRemains(fixture: EngineFixture): void {
 }
 
 /**
- * The same for many keys, and for many processes. An engine that keeps a record for a minute may look at it just before
- * that minute is over, and again a minute later.
+ * The same for many keys and many processes. An engine that keeps a record for a minute may check it just before the
+ * minute ends, and then again a minute later.
  */
 export function manyDeadRemains(fixture: EngineFixture): void {
   describe('what dead processes leave', () => {
@@ -84,9 +84,9 @@ async function kill(
 }
 
 /**
- * Asserts that the place has no more records than before, once others have died and the engine has had time to remove
- * what is over.
- * @param most how long it is waited for, besides the time that the engine keeps what is over: milliseconds
+ * Asserts that the place has no more records than before, after `die` has ended processes and the engine has had time
+ * to remove expired records.
+ * @param most maximum wait after the time that the engine keeps expired records, in milliseconds
  */
 async function leavesNothing(boxes: Boxes, most: number, die: () => Promise<void>): Promise<void> {
   const { place } = boxes
@@ -96,20 +96,20 @@ async function leavesNothing(boxes: Boxes, most: number, die: () => Promise<void
   const run = (box: Box, key: string): Promise<void> => box.mutex(key).run(() => pause(1), { lease: LEASE })
   let used = 0
   const use = async (): Promise<void> => {
-    // What an engine keeps for a while, it removes when others use new keys.
+    // An engine that keeps expired records for a while removes them when boxes use new keys.
     const keys = Array.from({ length: CALLERS }, () => (place.keeps === undefined ? 'key' : `key ${used++}`))
     await Promise.all(pair.flatMap(box => keys.map(key => run(box, key))))
   }
   await Promise.all(pair.map(box => run(box, 'key')))
   const before = await size()
   await use()
-  /** Number of records that stay of each new key, until its time is over, too. */
+  /** Number of records of each new key. They stay until they expire. */
   const ofEach = used === 0 ? 0 : ((await size()) - before) / used
   await die()
   await pause(place.keeps ?? 0)
   let left = Infinity
   await until(
-    `no more than ${STAYING} records are left of what the dead had`,
+    `no more than ${STAYING} records of dead processes are left`,
     async () => {
       await pause(PAUSE)
       await use()

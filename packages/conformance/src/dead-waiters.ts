@@ -36,7 +36,7 @@ const overtakings: readonly Overtaking[] = [
   },
 ]
 
-/** The lease of a request that is given up, in milliseconds: its cancellation is repeated for as long at first. */
+/** The lease of a request that is given up, in milliseconds. The box first repeats its cancellation for as long. */
 const GIVEN_UP = 2000
 
 /** P9: a dead or silent waiter never stalls the waiters behind it. */
@@ -85,7 +85,7 @@ export function deadWaiters(fixture: EngineFixture): void {
       await queued(holder, 'key', 1)
       const forgotten: LockRequest[] = []
       let refused = 0
-      // As a server that has lost its newest data answers, and one that takes no writes.
+      // The answers of a server that has lost its newest data, and of one that accepts no writes.
       engine.intercept = async (operation, execute) => {
         if (operation.type === 'checkIn') {
           forgotten.push(operation.request)
@@ -104,7 +104,7 @@ export function deadWaiters(fixture: EngineFixture): void {
       await (await waiting).release()
     })
 
-    /** A key that a reader holds, for a box that sends signs of life for another request. */
+    /** Lets a reader hold `key`, and opens a box that sends signs of life for a request for another key. */
     async function besideSigns(boxes: Boxes) {
       const [holder, other] = await boxes.pair()
       const held = await holder.readWriteLock('key').read.acquire({ lease: '30s' })
@@ -115,7 +115,7 @@ export function deadWaiters(fixture: EngineFixture): void {
         .acquire({ lease: '30s' })
         .catch(() => undefined)
       await queued(holder, 'other', 1)
-      /** Another reader enters beside the first one within this time. */
+      /** Asserts that another reader enters beside the first one within this time. */
       const assertAdmits = async (wait: `${number}s`) => {
         const reading = await other.readWriteLock('key').read.acquire({ wait })
         held.assertHeld()
@@ -187,7 +187,7 @@ export function deadWaiters(fixture: EngineFixture): void {
       await (await waiting).release()
     })
 
-    // Where a waiter lives as long as the engine's own session, failing operations do not cut it off.
+    // If a waiter lives as long as the engine's own session, failing operations do not cut it off.
     if (!livesBySession)
       test('waiters keep their order during an outage longer than their leases', async boxes => {
         const holder = await boxes.open()
@@ -234,7 +234,7 @@ export function deadWaiters(fixture: EngineFixture): void {
         const passing = await both
         const before = engine.operations.length
         goOn()
-        // A sign of life, a check-in, and where the request is gone, a new one.
+        // A sign of life, a check-in, and a new request if the old one is gone.
         const isBack = async () =>
           engine.operations.length >= before + 3 || (await soFar(waiting!)) !== 'pending'
         await until('it has asked the engine again', isBack)
@@ -291,7 +291,7 @@ export function deadWaiters(fixture: EngineFixture): void {
   })
 }
 
-/** Has a box wait at this place in the queue, and gives its engine. */
+/** Makes a box wait at this place in the queue, and returns its engine. */
 async function waiter(
   boxes: Boxes,
   holder: Box,
@@ -305,7 +305,7 @@ async function waiter(
   return engine
 }
 
-/** Fails all operations of a box, and keeps hints from it, until the returned function is called. */
+/** Fails all operations of a box and drops its hints, until the returned function is called. */
 function cut(engine: FaultInjectingEngine, error = new Error('the line is cut')): () => void {
   const { intercept, delivers } = engine
   engine.intercept = () => Promise.reject(error)

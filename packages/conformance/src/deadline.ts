@@ -6,10 +6,10 @@ import type { EngineFixture } from './fixture.js'
 import { block, LAPSING, nothingHeld, pause, queued, timed, until } from './time.js'
 
 /**
- * The lease of a holder that must be renewed in time, in milliseconds. A half of it is longer than a process stalls.
+ * A lease that must be renewed in time, in milliseconds. Half of it is longer than a stall of the process.
  */
 const RENEWED = 4500
-/** How long a packet takes to a far box, in milliseconds. */
+/** Delay of a packet to a far box, in milliseconds. */
 const FAR = 150
 
 /** P3: a grant's deadline is counted from before the request that set the lease was sent. */
@@ -227,7 +227,7 @@ export function deadline(fixture: EngineFixture): void {
 
 /** Asserts that another box does not get the lock `key` before the deadline of the grant has passed. */
 async function assertExcluded(grant: Grant, near: Box): Promise<void> {
-  // A box that is not cut off renews its grant, because some clients find another way to their servers.
+  // Some clients find another way to their servers. Then the box is not cut off, and renews its grant.
   const end = performance.now() + 3 * LAPSING
   while (grant.expiresIn() > 0 && performance.now() < end) {
     const next = await near.mutex('key').tryAcquire()
@@ -236,7 +236,7 @@ async function assertExcluded(grant: Grant, near: Box): Promise<void> {
   }
 }
 
-/** Whether a grant is held by its own account. */
+/** Whether `assertHeld` succeeds. */
 function isHeld(grant: Grant): boolean {
   try {
     grant.assertHeld()

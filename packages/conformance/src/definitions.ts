@@ -6,18 +6,18 @@ import { describe } from './checks.js'
 import type { EngineFixture } from './fixture.js'
 import { pause } from './time.js'
 
-/** How long after its last naming a limit has ended, with room for slow answers, in milliseconds. */
+/** Time after which a limit that no box names any more has ended, with room for slow answers, in milliseconds. */
 const ENDED = 5500
-/** Counts all that happens within a check. */
+/** A window that is longer than any check, in milliseconds. */
 const HOUR = 3_600_000
 
-/** The box takes permits, which are there: a slow answer may cost it a further call. */
-async function takes(box: Box, options: BoxLimiterOptions, n = 1): Promise<void> {
+/** Takes permits that are available. After a slow answer, the box may need a further call. */
+async function take(box: Box, options: BoxLimiterOptions, n = 1): Promise<void> {
   await box.limiter('api', options).acquire(n, { wait: '30s' })
 }
 
-/** There is no permit for the box now. */
-async function isRefused(box: Box, options: BoxLimiterOptions): Promise<void> {
+/** Asserts that the box gets no permit now. */
+async function assertRefused(box: Box, options: BoxLimiterOptions): Promise<void> {
   assert.equal(await box.limiter('api', options).tryAcquire(), undefined)
 }
 
@@ -73,52 +73,52 @@ export function definitions(fixture: EngineFixture): void {
         ],
       } as const
       const short = { limit: 20, per: '1s' } as const
-      for (let turn = 0; turn < 4; turn++) await takes(strict, both)
+      for (let turn = 0; turn < 4; turn++) await take(strict, both)
       // The strict limit is in force for every box.
-      for (let turn = 0; turn < 4; turn++) await takes(lax, short)
-      await isRefused(lax, short)
+      for (let turn = 0; turn < 4; turn++) await take(lax, short)
+      await assertRefused(lax, short)
       await pause(ENDED)
-      await takes(lax, short)
-      await isRefused(strict, both)
+      await take(lax, short)
+      await assertRefused(strict, both)
       // It is in force again.
-      await isRefused(lax, short)
+      await assertRefused(lax, short)
     })
 
     test('a rolling deployment to a greater limit: the old one holds until the last old box has gone', async boxes => {
       const [old, lastOld, next, lastNext] = await fleet(boxes)
       const before = { limit: 2, per: HOUR }
       const after = { limit: 6, per: HOUR }
-      await takes(old, before)
-      await takes(lastOld, before)
+      await take(old, before)
+      await take(lastOld, before)
       await old.close()
-      await isRefused(next, after)
-      await isRefused(lastOld, before)
+      await assertRefused(next, after)
+      await assertRefused(lastOld, before)
       await lastOld.close()
-      await isRefused(lastNext, after)
+      await assertRefused(lastNext, after)
       const closed = systemClock.now()
-      await takes(next, after, 2)
+      await take(next, after, 2)
       assert.below(systemClock.now() - closed, 9000)
-      await takes(lastNext, after, 2)
-      await isRefused(lastNext, after)
+      await take(lastNext, after, 2)
+      await assertRefused(lastNext, after)
     })
 
     test('a rolling deployment to a smaller limit: the new one holds for the old boxes from the first call on', async boxes => {
       const [old, lastOld, next, lastNext] = await fleet(boxes)
       const before = { limit: 6, per: HOUR }
       const after = { limit: 3, per: HOUR }
-      await takes(old, before)
-      await takes(lastOld, before)
+      await take(old, before)
+      await take(lastOld, before)
       await old.close()
-      await takes(next, after)
-      await isRefused(lastOld, before)
+      await take(next, after)
+      await assertRefused(lastOld, before)
       await lastOld.close()
-      await isRefused(lastNext, after)
-      // And back: what was given counts.
+      await assertRefused(lastNext, after)
+      // Back to the old limit: the permits already given count.
       await next.close()
       await lastNext.close()
       const again = await boxes.open()
-      await takes(again, before, 3)
-      await isRefused(again, before)
+      await take(again, before, 3)
+      await assertRefused(again, before)
     })
   })
 }

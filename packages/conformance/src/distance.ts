@@ -30,7 +30,7 @@ export function distance(fixture: EngineFixture): void {
           const near = await boxes.pair()
           network.slowDown({ way: roundTrip / 2 })
           const hot = new HotKey([far, ...near])
-          // Some rounds of all boxes, of which the far one's take several round trips.
+          // Enough for some turns of each box. A turn of the far box takes several round trips.
           const shares = await hot.shares(4000 + 20 * roundTrip)
           await hot.stop()
           assert.atLeast(shares[0], halfShare(shares))
@@ -68,7 +68,7 @@ export function distance(fixture: EngineFixture): void {
             const stall = longestStall()
             await held.release()
             await Promise.all(waiting)
-            // A waiter that does not claim within the window loses its turn.
+            // A waiter that does not check in within the claim window loses its turn.
             const isInOrder = 1.5 * roundTrip + 2 * stall() < CLAIM_WINDOW
             assertServed(served, ['before', 'far', 'behind'], isInOrder)
           }
@@ -84,7 +84,7 @@ export function distance(fixture: EngineFixture): void {
           ]
           if (hasLimits(fixture)) kinds.push(task => far.limiter('limiter', options).run(task))
           for (const run of kinds) {
-            // Connections are made.
+            // The first call opens connections.
             await run(() => Promise.resolve())
             const stall = longestStall()
             const begun = performance.now()

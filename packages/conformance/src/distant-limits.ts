@@ -8,7 +8,7 @@ import { pause } from './time.js'
 
 /** Callers of each box, so that each always has some waiting. */
 const CALLERS = 20
-/** How long permits are not counted yet, and then are: milliseconds. */
+/** Time in which permits are not counted yet, and the time after it in which they are, in milliseconds. */
 const FIRST = 8000
 const COUNTED = 30_000
 
@@ -18,14 +18,14 @@ const LINKS: readonly (readonly [name: string, delays: Delays])[] = [
   ['whose packets take 0 to 600 ms each way', { way: 0, requestJitter: 600, replyJitter: 600 }],
 ]
 
-/** Windows that are shorter than a round trip, about as long, and so short of permits that boxes wait for one. */
+/** Windows that are shorter than a round trip, about as long, and with so few permits that boxes wait for each. */
 const LIMITS: readonly BoxLimiterOptions[] = [
   { limit: 10, per: 100 },
   { limit: 20, per: '1s' },
   { limit: 1, per: '1s' },
 ]
 
-/** A box far from the servers gets its part of a rate limit. */
+/** A box far from the servers gets its share of a rate limit. */
 export function distantLimits(fixture: EngineFixture): void {
   describe('limits over a slow network', () => {
     const test = testOn(fixture)
@@ -46,7 +46,7 @@ export function distantLimits(fixture: EngineFixture): void {
   })
 }
 
-/** Number of permits that each box gets while all have waiting callers, the first ones not counted. */
+/** Returns the number of permits that each box gets while all have waiting callers, without the first permits. */
 async function sharesOf(boxes: readonly Box[], name: string, options: BoxLimiterOptions): Promise<number[]> {
   const controller = new AbortController()
   const { signal } = controller

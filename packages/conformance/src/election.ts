@@ -9,24 +9,24 @@ import { rising } from './section.js'
 import { assertServed, LAPSING, pause, queued, soFar, NOTIFIED_BY_RENEWAL, until } from './time.js'
 
 /**
- * The lease of a leader that is to be lost, in milliseconds. A campaign takes three steps of the engine, and a process
- * of several on a loaded machine stands still for up to a second.
+ * The lease of a leader that is to lose its term, in milliseconds. A campaign takes three steps of the engine, and one
+ * of several processes on a loaded machine stands still for up to a second.
  */
 const TERM = 3000
 
-/** What fails twice while a leader stores its term. */
+/** Operations that fail twice while a leader stores its term. */
 const OUTAGES: readonly { outage: string; when: string; isApplied: boolean }[] = [
-  { outage: 'read', when: 'it can not read the one before', isApplied: false },
+  { outage: 'read', when: 'it cannot read the one before', isApplied: false },
   { outage: 'commit', when: 'the engine refuses its write', isApplied: false },
   { outage: 'commit', when: 'no reply to its write comes', isApplied: true },
 ]
 
-/** Whether a store key has the term of an election. */
+/** Whether a store key holds the term of an election. */
 function isTerm(key: string): boolean {
   return key.startsWith('signalbox-elections/')
 }
 
-/** One leader among many. */
+/** Elections: one leader among many candidates. */
 export function election(fixture: EngineFixture): void {
   describe('an election', () => {
     const test = testOn(fixture)
@@ -218,7 +218,7 @@ export function election(fixture: EngineFixture): void {
         assert.equal(await one.election('e').leader(), undefined)
       })
 
-    test('a leader that loses its lead while its term can not be stored does not lead', async boxes => {
+    test('a leader that loses its lead while its term cannot be stored does not lead', async boxes => {
       const [box, engine] = await boxes.withFaults()
       engine.intercept = ({ type }, execute) =>
         type === 'read' ? Promise.reject(new UnavailableError('an outage')) : execute()
@@ -271,7 +271,7 @@ export function election(fixture: EngineFixture): void {
       const [one, other] = await boxes.pair()
       const lapsing = await one.election('e').campaign({ lease: TERM, renew: false })
       await until('its holder is notified', () => lapsing.signal.aborted)
-      // For the engine, the term ends later by as long as the request was on its way.
+      // For the engine, the term ends later, by the time that the request was under way.
       const none = async (): Promise<boolean> => (await other.election('e').leader()) === undefined
       await until('no leader is shown', none, 4000)
       assert.throws(() => lapsing.assertHeld(), LostError)

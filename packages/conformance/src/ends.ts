@@ -22,7 +22,7 @@ import { Random } from './random.js'
 import { pause } from './time.js'
 
 const CALLS = 40
-/** The time within which calls begin, and their longest wait, in milliseconds. */
+/** The time within which calls begin, and their maximum wait, in milliseconds. */
 const TIME = 200
 
 type GrantEnd = ReleasedEvent | ReleaseFailedEvent | LostEvent
@@ -30,7 +30,7 @@ type GrantEnd = ReleasedEvent | ReleaseFailedEvent | LostEvent
 /** The channels for the end of a grant. */
 const ENDS = ['lock:released', 'lock:release-failed', 'lock:lost'] as const
 
-/** A call of a box, as the random numbers say. */
+/** Makes a call of a box that random numbers choose. */
 type Call = (box: Box, random: Random) => Promise<unknown>
 
 const askForLock: Call = async (box, random) => {
@@ -42,7 +42,7 @@ const askForLock: Call = async (box, random) => {
 const askForPermit: Call = (box, random) => {
   const concurrency = random.below(2) === 0 ? { concurrency: 2 } : {}
   const limiter = box.limiter(concurrency.concurrency ? 'few' : 'api', { limit: 5, per: 100, ...concurrency })
-  // More than the limit is refused, too.
+  // A call may ask for more than the limit, and is refused.
   const n = 1 + random.below(6)
   return random.below(4) === 0
     ? limiter.tryAcquire(n).then(permit => permit?.release())
@@ -69,7 +69,7 @@ const transact: Call = (box, random) => {
   return box.store('s', group).transaction(['a'], task, waitOf(random))
 }
 
-/** How long a call waits: until a time or a signal, not at all, or forever. */
+/** Chooses the wait of a call: up to a time or a signal, none, or without a limit. */
 function waitOf(random: Random): { wait?: number; signal?: AbortSignal } {
   switch (random.below(4)) {
     case 0:
@@ -93,13 +93,13 @@ export function ends(fixture: EngineFixture): void {
   describe('diagnostics channels publish one end', () => {
     const test = testOn(fixture)
 
-    /** Makes random calls while the engine fails now and then and another box holds the keys, and closes the box. */
+    /** Makes random calls while the engine fails now and then and another box holds the keys. Then closes the box. */
     async function disturb(boxes: Boxes, box: Box, engine: FaultInjectingEngine, call: Call): Promise<void> {
       const random = new Random(CALLS)
       const rival = await boxes.open()
       const held = await rival.mutex('a', 's/a').acquire()
-      engine.intercept = (_, execute) => nowAndThen(random, execute)
-      engine.interceptReserve = (_, execute) => nowAndThen(random, execute)
+      engine.intercept = (_, execute) => failNowAndThen(random, execute)
+      engine.interceptReserve = (_, execute) => failNowAndThen(random, execute)
       const calls = Array.from({ length: CALLS }, async () => {
         await pause(random.below(TIME))
         await call(box, random)
@@ -191,8 +191,8 @@ export function ends(fixture: EngineFixture): void {
   })
 }
 
-/** Carries an operation out, or fails like an engine that is unreachable. */
-function nowAndThen<T>(random: Random, execute: () => Promise<T>): Promise<T> {
+/** Executes an operation, or fails now and then like an unreachable engine. */
+function failNowAndThen<T>(random: Random, execute: () => Promise<T>): Promise<T> {
   switch (random.below(10)) {
     case 0:
       return Promise.reject(new UnavailableError('the line is cut'))

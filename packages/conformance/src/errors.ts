@@ -50,7 +50,7 @@ export function errors(fixture: EngineFixture): void {
       return failure
     }
 
-    /** The engine's name as errors carry it. */
+    /** Returns the name of the engine in errors. */
     async function engineOf(box: Box): Promise<string> {
       const held = await box.mutex('name of the engine').acquire()
       const error = await rejection(box.mutex('name of the engine').acquire({ wait: 0 }))

@@ -11,16 +11,16 @@ import type {
 } from 'signalbox/engine'
 import type { Guarantees } from 'signalbox'
 
-/** An outcome of whichever operation it was. */
+/** An outcome of any operation. */
 export type AnyOutcome = Outcomes[keyof Outcomes]
 
-/** Answers an operation in place of the engine. Each call of `execute` has the engine carry it out. */
+/** Answers an operation in place of the engine. Each call of `execute` executes it in the engine. */
 export type Intercept = (operation: Operation, execute: () => Promise<AnyOutcome>) => Promise<AnyOutcome>
 
 /** A hint on its way to the box. */
 export interface Hint {
   readonly type: Exclude<keyof Listener, 'ended'>
-  /** The request or key that it is about; empty where it is about all. */
+  /** Its request or key; empty if it concerns all. */
   readonly id: string
 }
 
@@ -28,17 +28,17 @@ export interface Hint {
 export class FaultInjectingEngine implements Engine {
   /** All operations of the box, in order. */
   readonly operations: Operation[] = []
-  /** Disturbs operations; by default nothing does. */
+  /** Disturbs operations. By default, it executes them. */
   intercept: Intercept = (_, execute) => execute()
   /** Whether a hint reaches the box. */
   delivers: (hint: Hint) => boolean = () => true
   readonly guarantees: Guarantees
   readonly name: string
-  /** Like an engine outside this thread. */
+  /** False, as for an engine outside this thread. */
   readonly reportsContention = false
   readonly canSteal: boolean
   readonly coversBySigns: boolean
-  /** Disturbs reservations; by default nothing does. */
+  /** Disturbs reservations. By default, it executes them. */
   interceptReserve: (
     request: ReservePermits,
     execute: () => Promise<PermitReservation>,
@@ -98,12 +98,12 @@ export class FaultInjectingEngine implements Engine {
     return this.#engine.leave()
   }
 
-  /** Gives the box a hint that the engine has not sent. */
+  /** Sends the box a hint that the engine has not sent. */
   forge({ type, id }: Hint): void {
     this.#listener?.[type](id)
   }
 
-  /** How many operations of a type there were. */
+  /** Returns the number of operations of a type. */
   count(type: Operation['type']): number {
     return this.operations.filter(operation => operation.type === type).length
   }

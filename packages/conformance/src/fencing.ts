@@ -7,7 +7,7 @@ import { Random } from './random.js'
 import { rising } from './section.js'
 import { LAPSING, locks, pause, queued } from './time.js'
 
-/** How long keys are not used, in milliseconds. */
+/** Time in which keys are not used, in milliseconds. */
 const IDLE = 1200
 
 /** P2: tokens of one key strictly increase in grant order. */

@@ -6,7 +6,7 @@ import type { Records } from 'signalbox/store'
 export interface EngineFixture {
   readonly name: string
   readonly guarantees: Guarantees
-  /** Whether it has a clock that can be read in the step that reserves, and so limits. Default: as it keeps values. */
+  /** Whether it has limits: its reservation step can read a clock. Default: whether it keeps values. */
   readonly hasClock?: boolean
   /** Whether the engine knows when a value was written. Default: false. */
   readonly knowsChanges?: boolean
@@ -17,7 +17,7 @@ export interface EngineFixture {
   /** Whether its places keep values in records outside the engine. */
   readonly hasRecords?: boolean
   /**
-   * When a call that does not wait for others fails at the latest while the network delivers nothing, in milliseconds.
+   * Maximum time until a call that does not wait for others fails while the network delivers nothing, in milliseconds.
    * Default: 8000
    */
   readonly failsWithin?: number
@@ -26,7 +26,7 @@ export interface EngineFixture {
    * for URLs that it knows.
    */
   readonly opener?: string
-  /** A new, unused place; each check has its own. */
+  /** Returns a new, unused place. Each check has its own. */
   start(): Awaitable<Place>
   /** Makes a network of its own for one further box of a place; `none` for an engine that is not reached over one. */
   readonly network: 'none' | ((place: Place) => Awaitable<Network>)
@@ -41,27 +41,30 @@ export interface Network {
   /** Breaks the connections, and refuses new ones until {@link restore}. */
   cut(): void
   restore(): void
-  /** Delays each packet from now on. Those of one connection keep their order. */
+  /** Delays each packet from now on. Packets of one connection keep their order. */
   slowDown(delays: Delays): void
-  /** The connections that are open now lose all that is sent this way, and stay open. New ones are not affected. */
+  /**
+   * Drops all data in this direction on the connections that are open now. They stay open. New ones are not affected.
+   */
   swallow(way: 'requests' | 'replies'): void
   /**
-   * The connections that are open now break for the box when it sends something, which stays under way.
-   * @returns delivers that to the servers, and resolves when they have answered or have closed their ends.
+   * Breaks each connection that is open now when the box sends data over it, and keeps that data under way.
+   * @returns a function that delivers the data to the servers, and resolves when they have answered or closed their
+   *   ends
    */
   strand(): () => Promise<void>
   /**
-   * Connections over which only hints come lose all of them from now on, also new ones, and stay open. Left out where
-   * hints come over the connection of the answers.
+   * Drops all hints from now on, on connections that carry only hints, also on new ones. They stay open. Left out if
+   * hints share a connection with answers.
    */
   loseHints?(): void
 }
 
-/** How long packets take, in milliseconds. */
+/** Delays of packets, in milliseconds. */
 export interface Delays {
-  /** Each way, without the following. */
+  /** Delay in each direction, without jitter. */
   readonly way: number
-  /** For each request a random time up to this comes on top. Default: 0 */
+  /** Maximum of a random delay that is added for each request. Default: 0 */
   readonly requestJitter?: number
   /** The same for replies. */
   readonly replyJitter?: number
@@ -82,27 +85,27 @@ export interface Opener {
   readonly open: (url: string) => Promise<Box>
 }
 
-/** Where the boxes of one check meet. */
+/** The state that the boxes of one check share, for example a schema or a folder. */
 export interface Place {
   /** Other processes open the place by this URL, as a user would. */
   readonly url: string
-  /** An engine for one further box, not joined yet. It is to the others like one in another process. */
+  /** Returns an engine for one further box, not joined yet. It behaves towards the others as if in another process. */
   engine(): Awaitable<Engine>
-  /** Where all stores of the place keep their values, if not in the engine. */
+  /** Records that keep the values of all stores of the place. Left out if the engine keeps them. */
   readonly records?: Records
   /**
-   * Settles when all servers of the place know what is held. Default: they do when the grant is given.
+   * Settles when all servers of the place know the holders. Left out if they know a holder when its grant is given.
    */
   settled?(): Promise<void>
-  /** Number of records that the engine keeps: rows, keys, nodes. Left out where nothing can count them. */
+  /** Returns the number of records that the engine keeps: rows, keys, nodes. Left out if they cannot be counted. */
   size?(): Awaitable<number>
-  /** How long the engine keeps a record that has expired, in milliseconds. Default: 0 */
+  /** Time for which the engine keeps an expired record, in milliseconds. Default: 0 */
   readonly keeps?: number
-  /** Makes the record of the value of this store key unreadable. Left out where nothing but the engine can write it. */
+  /** Makes the record of the value of this store key unreadable. Left out if only the engine can write it. */
   spoil?(store: string, key: string): Awaitable<void>
   /**
    * Locks a free key as a program without Signalbox does, for at least half a minute, and returns a function that
-   * unlocks it. Left out where no other program shares locks.
+   * unlocks it. Left out if no other program shares locks.
    */
   lockOutside?(key: string): Awaitable<() => Awaitable<unknown>>
   /** Removes the place, after all its boxes were closed. */

@@ -7,7 +7,10 @@ import { nothingHeld } from './time.js'
 
 const group = { maxSize: 8, maxTime: 20 }
 
-/** P13: a value from which a transaction named its keys must not change before the commit, also if it is not named. */
+/**
+ * P13: a transaction may name its keys from a value. This value must not change before the commit, even if the
+ * transaction does not name its key.
+ */
 export function foundKeys(fixture: EngineFixture): void {
   describe('P13 commits are atomic and durable', () => {
     const test = testOn(fixture)

@@ -20,11 +20,11 @@ export function givingUp(fixture: EngineFixture): void {
       for (const box of [one, other]) {
         const start = performance.now()
         const asked = box.mutex('key').acquire({ wait: 500 })
-        // A stall of this process makes a wait no shorter, so it counts for the first bound and not for the second.
+        // A stall of this process never shortens a wait, so it counts for the minimum and not for the maximum.
         const ended = asked.catch(() => performance.now() - start)
         const ending = timed(() => assert.rejects(asked, TimedOutError))
-        // Otherwise a slow engine could enter the request only after it was looked for. The holder's own box waits
-        // locally. A stall may end the wait before the request is seen.
+        // Otherwise a slow engine could enter the request after the check for its removal. The holder's own box waits
+        // locally. A stall may end the wait before the check sees the request.
         if (box === other) await Promise.race([queued(box, 'key', 1).catch(() => undefined), ended])
         assert.below(await ending, 3000)
         assert.atLeast((await ended) as number, 499)
@@ -206,7 +206,7 @@ export function givingUp(fixture: EngineFixture): void {
   })
 }
 
-/** Asserts that the request is removed. Otherwise it expires a claim window after its wait. */
+/** Asserts that the request is removed before it expires, a claim window after its wait. */
 async function withdrawn(box: Box): Promise<void> {
   assert.below(await timed(() => queued(box, 'key', 0)), CLAIM_WINDOW * 0.8)
 }

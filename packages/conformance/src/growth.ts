@@ -7,23 +7,23 @@ import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
 import { pause } from './time.js'
 import type { Box } from 'signalbox'
 
-/** How long ids and limits of the checks last, in milliseconds. */
+/** Retention of the IDs and window of the limits, in milliseconds. */
 const LASTING = 1000
-/** How long each round uses new keys, in milliseconds. */
+/** Duration of a round, which uses new keys, in milliseconds. */
 const ROUND = 10_000
 /**
- * After how long a box has freed the memory of keys and limiters that are not used any more, in milliseconds. It may know
- * of a record for as long as the engine keeps it.
+ * Time after which a box has freed the memory of unused keys and limiters, in milliseconds. It may remember a record
+ * for as long as the engine keeps it.
  */
 const FREED = 25_000
-/** Maximum growth of the heap by what has nothing to do with keys, such as compiled code, in bytes. */
+/** Maximum growth of the heap for other reasons than keys, such as compiled code, in bytes. */
 const SLACK = 4_000_000
 /** Number of calls at the same time. */
 const TOGETHER = 32
 /** Number of boxes that are opened and closed between two counts, one after another. */
 const LIVES = 32
 
-/** P12: nothing grows with each key or id that was ever used. */
+/** P12: nothing grows with each key or ID that was ever used. */
 export function growth(fixture: EngineFixture): void {
   describe('keys and IDs that come and go', () => {
     const test = testOn(fixture)
@@ -69,7 +69,7 @@ export function growth(fixture: EngineFixture): void {
           await box.close()
         }
       }
-      // What is over is deleted a little at a time, with what is written later.
+      // An engine deletes expired records a few at a time, when it writes later ones.
       const swept = async (): Promise<number> => {
         await live()
         await pause(Math.max(2 * LASTING, place.keeps ?? 0))
@@ -98,7 +98,7 @@ async function use(fixture: EngineFixture, box: Box, key: string): Promise<void>
   if (hasLimits(fixture)) await box.limiter(key, { limit: 2, per: LASTING }).tryAcquire()
 }
 
-/** The memory in use after garbage was collected, in bytes. */
+/** Collects garbage, and returns the memory that is in use, in bytes. */
 async function heapUsed(): Promise<number> {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void

@@ -99,7 +99,7 @@ export function guardedCommits(fixture: EngineFixture, options: StoreOptions): v
     const taken = store.transaction(['key'], async transaction => {
       transaction.put('key', 'late')
       await other.revoke(one.session)
-      // Records know nothing of the locks, so the box has to.
+      // Records do not know the locks, so the box has to refuse the commit.
       if (fixture.hasRecords) await until('the box has learned of the loss', () => transaction.signal.aborted)
     })
     await assert.rejects(taken, LostError)

@@ -5,9 +5,9 @@ import type { EngineFixture } from './fixture.js'
 import { HotKey } from './hot-key.js'
 import { queued, timed, until } from './time.js'
 
-/** By when a box has noticed that its connections are dead, and works again over others, in milliseconds. */
+/** Maximum time until a box has noticed its dead connections and works again over others, in milliseconds. */
 const RECOVERED = 30_000
-/** The lease of what a box held meanwhile. */
+/** The lease of a lock that the box holds meanwhile, in milliseconds. */
 const LEASE = 10_000
 
 /** P1, P9, P12: connections that swallow data in one direction, and stay open. */
@@ -43,7 +43,7 @@ export function halfDead(fixture: EngineFixture): void {
         assert.above(hot.turns[0], turns)
         await isBack
         await hot.stop()
-        // Kept over the new connections, or lost by its deadline and given to the next.
+        // The box has kept the grant over new connections, or has lost it at its deadline.
         if (!held.signal.aborted) await held.release()
         const next = await asked
         assert.above(next.token, held.token)

@@ -3,18 +3,18 @@ import { assert } from './assert.js'
 import { rising, Section } from './section.js'
 import { pause, until } from './time.js'
 
-/** So many callers of each box want the key at once, so that each box always has one waiting. */
+/** Number of callers of each box: enough that each box always has one waiting. */
 const CALLERS = 4
 
 /** Callers of several boxes that take one lock over and over, until they are stopped. */
 export class HotKey {
   readonly #section = new Section()
-  /** How many turns each box has had. */
+  /** Number of turns of each box. */
   readonly #turns: number[]
   readonly #callers: Promise<void>[]
   #isOver = false
 
-  /** @param stay how long a turn takes: milliseconds */
+  /** @param stay duration of a turn, in milliseconds */
   constructor(boxes: readonly Box[], stay = 1) {
     this.#turns = boxes.map(() => 0)
     this.#callers = boxes.flatMap((box, index) =>
@@ -29,12 +29,15 @@ export class HotKey {
     for (const caller of this.#callers) caller.catch(() => (this.#isOver = true))
   }
 
-  /** How many turns each box has had until now. */
+  /** Number of turns of each box until now. */
   get turns(): readonly number[] {
     return [...this.#turns]
   }
 
-  /** How many turns each box gets within this time, from when each has had one, in milliseconds. */
+  /**
+   * Waits until each box has had a turn, and then counts the turns of each for some time.
+   * @param time milliseconds
+   */
   async shares(time: number): Promise<readonly number[]> {
     await until('each has had a turn', () => this.#isOver || this.#turns.every(count => count > 0))
     const before = this.turns
@@ -42,7 +45,10 @@ export class HotKey {
     return this.turns.map((count, index) => count - before[index]!)
   }
 
-  /** Lets them take turns for this long, or until one fails, in milliseconds. */
+  /**
+   * Lets the callers take turns for some time, or until one fails.
+   * @param time milliseconds
+   */
   async during(time: number): Promise<void> {
     const end = performance.now() + time
     while (performance.now() < end && !this.#isOver) await pause(50)
@@ -50,7 +56,7 @@ export class HotKey {
 
   /**
    * Stops the callers.
-   * @throws AssertionError when a caller failed, two were inside at once, or tokens did not rise
+   * @throws AssertionError when two were inside at once or tokens did not rise, and the error of a caller that failed
    */
   async stop(): Promise<void> {
     this.#isOver = true
@@ -60,7 +66,7 @@ export class HotKey {
   }
 }
 
-/** The least number of turns that is half of a fair share for each box. */
+/** Returns half of the fair share of a box. */
 export function halfShare(turns: readonly number[]): number {
   return turns.reduce((sum, count) => sum + count, 0) / turns.length / 2
 }

@@ -51,7 +51,7 @@ export { shiftWallClock } from './wall-clock.js'
 
 /**
  * The checks that every engine passes, promise by promise. Run each one as a test of any test runner. A check takes at
- * most 20 seconds, has a place of its own and may start a few processes. All of them take about a minute where the
+ * most 20 seconds, has a place of its own and may start a few processes. All of them take about a minute if the
  * engine answers at once.
  * @throws InvalidArgumentError when a part of the fixture is missing
  */
@@ -99,12 +99,13 @@ export function conformance(fixture: EngineFixture): Check[] {
   })
 }
 
-/** How long an adverse check takes at most, in milliseconds. */
+/** Maximum duration of an adverse check, in milliseconds. */
 const ADVERSE_PATIENCE = 240_000
 
 /**
- * The checks of what goes wrong around an engine for long: thousands of keys, short-lived boxes, large crowds, distance, jitter, lost
- * hints, and connections that swallow data or have ended. A check takes at most four minutes, and measures memory or shares of time: run one at a time, apart from {@link conformance}.
+ * Checks of an engine under adverse conditions that last: thousands of keys, short-lived boxes, large crowds, distance,
+ * jitter, lost hints, and connections that swallow data or have ended. A check takes at most four minutes. It measures
+ * memory or shares of time, so run one at a time, apart from {@link conformance}.
  * @throws InvalidArgumentError when a part of the fixture is missing
  */
 export function adverse(fixture: EngineFixture): Check[] {

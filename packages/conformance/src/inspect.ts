@@ -5,7 +5,7 @@ import { testOn } from './boxes.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
 import { LAPSING, locks, nothingHeld, pause, queued, soFar, timed, until } from './time.js'
 
-/** What `inspect` shows. It belongs to the checks of a box. */
+/** Results of `inspect` and `isLocked`. Part of the checks of a box. */
 export function inspecting(fixture: EngineFixture): void {
   const test = testOn(fixture)
 
@@ -177,7 +177,7 @@ export function inspecting(fixture: EngineFixture): void {
       const [one, other] = await boxes.pair()
       const lapsing = await one.mutex('key').acquire({ lease: LAPSING, renew: false })
       await until('it is lost', () => lapsing.expiresIn() === 0)
-      // For the engine, the lease ends later by as long as the request was on its way.
+      // For the engine, the lease ends later, by the time that the request was under way.
       assert.below(await timed(() => nothingHeld(other)), 4000)
     })
 

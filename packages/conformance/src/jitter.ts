@@ -5,7 +5,7 @@ import { keepsValues, type Delays, type EngineFixture } from './fixture.js'
 import { HotKey } from './hot-key.js'
 import { pause } from './time.js'
 
-/** The longest time that comes on top for a packet, in milliseconds. */
+/** Maximum added delay of a packet, in milliseconds. */
 const MAX_LATENCY = 500
 
 const ways: readonly (readonly [name: string, delays: Delays])[] = [

@@ -17,11 +17,11 @@ interface Way {
   readonly key: string
   /** The number of requests of two callers of one box. */
   readonly requests: 1 | 2
-  /** Takes all of it. Others can use the returned part, one after another, once it is released. */
+  /** Takes the whole capacity. After the returned part is released, others can use it one after another. */
   readonly hold: (box: Box) => Promise<Held>
-  /** Asks as a caller of the far box. */
+  /** Acquires for a caller of the far box. */
   readonly ask: (box: Box, signal?: AbortSignal) => Promise<Held>
-  /** Asks as another box, if that must exclude the far one; by default as `ask`. */
+  /** Acquires for another box, if its lock must exclude that of the far box. Default: `ask` */
   readonly askOther?: (box: Box) => Promise<Held>
 }
 
@@ -97,7 +97,7 @@ export function keptPlaces(fixture: EngineFixture): void {
         const begun = performance.now()
         await held.release()
         await Promise.all([earlier, other])
-        // A waiter that does not claim within the window loses its turn.
+        // A waiter that does not check in within the claim window loses its turn.
         assertServed(served, ['earlier', 'other box'], performance.now() - begun < CLAIM_WINDOW)
       })
   })

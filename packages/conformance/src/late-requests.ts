@@ -6,9 +6,9 @@ import type { EngineFixture } from './fixture.js'
 
 /** The lease of a request that arrives late, in milliseconds. */
 const LEASE = 60_000
-/** How long another box waits for the lock at most, in milliseconds. */
+/** Maximum wait of another box for the lock, in milliseconds. */
 const FREED = 10_000
-/** Longer than a box passes a lease on without asking its engine, in milliseconds. */
+/** Time after which a box asks its engine before it passes a lease on, in milliseconds. */
 const TURNS = 50
 
 /** P8: a request that the network delivers after its repetition was granted and released. */
@@ -27,7 +27,7 @@ export function lateRequests(fixture: EngineFixture): void {
         const near = await boxes.open()
         await box.mutex('warm').run(() => undefined)
         const deliver = network.strand()
-        // If its outcome is unclear, the box removes it.
+        // The box removes a request whose outcome is unclear.
         const grant = await acquire(box).catch(() => undefined)
         await grant?.release()
         await deliver()
@@ -39,7 +39,6 @@ export function lateRequests(fixture: EngineFixture): void {
       const near = await boxes.open()
       const first = await box.mutex('key').acquire({ lease: LEASE })
       const second = box.mutex('key').acquire({ lease: LEASE, wait: '5s' })
-      // After this time, a box asks its engine before it passes the lease on.
       await setTimeout(TURNS)
       const deliver = network.strand()
       await first.release().catch(() => undefined)

@@ -1,12 +1,12 @@
-/** Does one thing that other processes wait for, and ends at once without closing its box. */
+/** Does something that other processes wait for, and ends at once without closing its box. */
 import type { Opener } from './fixture.js'
 import { locks, queued } from './time.js'
 
-const [opener, url, deed] = process.argv.slice(2)
+const [opener, url, action] = process.argv.slice(2)
 const { open } = (await import(opener!)) as Opener
 const box = await open(url!)
 
-switch (deed) {
+switch (action) {
   case 'put':
     await box.store('s').put('key', 'changed')
     break
@@ -23,6 +23,6 @@ switch (deed) {
     break
   }
   default:
-    throw new Error(`${String(deed)} is not a known action`)
+    throw new Error(`${String(action)} is not a known action`)
 }
 process.exit(0)

@@ -20,12 +20,12 @@ import { block, pause, soFar, until, watchStandstills } from './time.js'
 
 /**
  * The times at which permits were given, by the clock that all boxes of the check share. The process may stand still
- * between a permit and the note of it, so of each permit two times are known.
+ * before it notes a permit, so each permit has two times.
  */
 class Arrivals {
-  /** When each was noted. */
+  /** Times at which the permits were noted. */
   readonly times: number[] = []
-  /** When the event loop last turned before that: the permit was given later. */
+  /** Last turns of the event loop before that. Each permit was given after this time. */
   readonly earliest: number[] = []
   #turned = systemClock.now()
 
@@ -39,7 +39,11 @@ class Arrivals {
     this.times.push(systemClock.now())
   }
 
-  /** The number that certainly came in an interval of this length, at the worst. @param from the first that counts */
+  /**
+   * Returns the maximum number of permits that certainly came in one interval of this length.
+   * @param length milliseconds
+   * @param from index of the first permit that counts
+   */
   worst(length: number, from = 0): number {
     let worst = 0
     let first = from
@@ -51,7 +55,7 @@ class Arrivals {
   }
 }
 
-/** Allows for the thread to lose its processor between a permit and the note of it, in milliseconds. */
+/** Time for which the thread may lose its processor before it notes a permit, in milliseconds. */
 const JITTER = 100
 /**
  * A limit ends when the processes that name it stand still for longer than this, in milliseconds. Then it no longer
@@ -65,7 +69,7 @@ async function listed(box: Box, prefix?: string): Promise<LimiterReport[]> {
   return all
 }
 
-/** Rate limits across boxes, where the engine has them. */
+/** Rate limits across boxes, for engines that have limits. */
 export function limits(fixture: EngineFixture): void {
   const test = testOn(fixture)
   describe('limits', () => {
@@ -348,7 +352,7 @@ export function limits(fixture: EngineFixture): void {
       assert.throws(() => box.limiter('api', { limit: 3, per: '1m' }), InvalidArgumentError)
       assert.notEqual(await box.limiter('api', { limit: 2, per: 60_000 }).tryAcquire(), undefined)
       await limiter.close()
-      // No process names the old one any more, and what it counted counts.
+      // No process names the old definition any more. Its permits still count.
       await box.limiter('api', { limit: 3, per: '1m' }).acquire(1, { wait: '20s' })
       assert.equal(await box.limiter('api', { limit: 3, per: '1m' }).tryAcquire(), undefined)
     })
@@ -408,7 +412,7 @@ export function limits(fixture: EngineFixture): void {
       const waiting = Array.from({ length: 5 }, () => limiters[1].acquire())
       await until('the first of these has its instant', () => waits.length === 1)
       assert.above(performance.now() + waits[0]!, thirdWindow)
-      // So many that permits of a stalled process, which come too late and are requested again, leave enough.
+      // Enough even if a stalled process gets permits too late and requests them again.
       for (const one of limiters) one.setLimit(20)
       await Promise.all([before, ...waiting])
       assert.above(waits.length, 5)
@@ -534,7 +538,7 @@ export function limits(fixture: EngineFixture): void {
   })
 }
 
-/** An engine without a clock of its own says so, and names the alternative. */
+/** An engine without a clock of its own refuses limits, and names the alternative. */
 export function noLimits(fixture: EngineFixture): void {
   const test = testOn(fixture)
   test('an engine without a clock refuses limits and names the local limiter', async boxes => {

@@ -4,7 +4,7 @@ import { testOn } from './boxes.js'
 import { describe } from './checks.js'
 import type { EngineFixture } from './fixture.js'
 
-/** What `list` yields. It belongs to the checks of P13. */
+/** Entries of `list`. Part of the checks of P13. */
 export function listing(fixture: EngineFixture): void {
   const test = testOn(fixture)
 
@@ -148,14 +148,13 @@ export function listing(fixture: EngineFixture): void {
   })
 }
 
-/** All that `list` yields. */
+/** Returns all entries that `list` yields. */
 export async function listed(store: Store, options?: ListOptions): Promise<ListedEntry[]> {
   const entries: ListedEntry[] = []
   for await (const entry of store.list(options)) entries.push(entry)
   return entries
 }
 
-/** The keys of entries. */
 export function keysOf(entries: readonly ListedEntry[]): string[] {
   return entries.map(({ key }) => key)
 }

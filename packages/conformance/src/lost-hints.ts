@@ -6,7 +6,7 @@ import { assert } from './assert.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
 import { connected, handOver, queued, timed, until } from './time.js'
 
-/** Sooner than a watcher or a waiter would look by itself, in milliseconds. */
+/** Less than the time until a watcher or a waiter reads by itself, in milliseconds. */
 const AT_ONCE = WATCH_READ_INTERVAL / 2
 /** Number of new boxes that wait. */
 const NEW = 2
@@ -15,7 +15,7 @@ const MAX_ATTEMPTS = 4
 
 /**
  * Asserts that waiters are served before the claim window is over: then a hint has woken them.
- * @param serve serves waiters of a new key, and gives the time that it took: milliseconds
+ * @param serve serves waiters of a new key, and returns the time that it took, in milliseconds
  */
 async function promptly(serve: (key: string) => Promise<number>): Promise<void> {
   let took = Infinity
@@ -31,7 +31,7 @@ export function lostHints(fixture: EngineFixture): void {
     const processes = fixture.guarantees.scope !== 'thread'
     const watches = keepsValues(fixture) && fixture.hasRecords !== true
 
-    /** Collects what a watch or an observer gives until the check ends. It waits for the first. */
+    /** Collects the values of a watch or an observer until the check ends. Waits for the first one. */
     async function given<T>(boxes: Boxes, follow: (signal: AbortSignal) => AsyncIterable<T>): Promise<T[]> {
       const all: T[] = []
       const controller = new AbortController()

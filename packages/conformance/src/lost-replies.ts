@@ -15,9 +15,11 @@ import { connected, locks, nothingHeld, pause, queued, soFar, until } from './ti
 
 /** The lease of requests that must not expire during a check. */
 const LEASE = '60s'
-/** By when a request that was repeated waits once, in milliseconds: earlier than another would count as silent. */
+/**
+ * Maximum time until a repeated request waits only once, in milliseconds: before a second one would expire as silent.
+ */
 const ONCE = WAITER_TTL / 2
-/** How long a request takes that arrives, in milliseconds. */
+/** Maximum time until the effect of a request that arrives, in milliseconds. */
 const SOON = 500
 
 /** A change of a key that is absent. `lose` is called right before the request that commits it. */
@@ -133,7 +135,7 @@ export function lostReplies(fixture: EngineFixture): void {
   })
 }
 
-/** Whether something happens within a short time. In an engine of several steps, it needs the reply to the first one. */
+/** Whether a condition soon holds. It may not if the engine needs the reply to a first step. */
 function soon(condition: () => Promise<boolean>): Promise<boolean> {
   return until('it has happened', condition, SOON).then(
     () => true,
@@ -146,7 +148,7 @@ async function waiters(box: Box): Promise<number> {
   return report?.waiters.length ?? 0
 }
 
-/** Begins a change, up to the request that commits it. Returns a function that tells what the box reports about it. */
+/** Begins a change, and waits until its commit is sent. Returns a function that resolves with the report of the box. */
 async function begun(box: Box, change: Change, lose: () => void): Promise<() => Promise<Report>> {
   let report!: Promise<Report>
   await new Promise<void>(resolve => {

@@ -6,7 +6,7 @@ export class Random {
     this.#state = seed
   }
 
-  /** From 0 up to and without 1. */
+  /** Returns a number from 0 up to, but not including, 1. */
   fraction(): number {
     this.#state = (this.#state + 0x6d2b79f5) | 0
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state)
@@ -14,12 +14,12 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
 
-  /** A whole number from 0 up to and without `end`. */
+  /** Returns a whole number from 0 up to, but not including, `end`. */
   below(end: number): number {
     return Math.floor(this.fraction() * end)
   }
 
-  /** `count` different ones of the items, in any order. */
+  /** Returns `count` different items in random order. */
   some<T>(items: readonly T[], count: number): T[] {
     const left = [...items]
     return Array.from({ length: count }, () => left.splice(this.below(left.length), 1)[0]!)

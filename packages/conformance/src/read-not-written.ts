@@ -8,7 +8,7 @@ import { nothingHeld, pause } from './time.js'
 const PAIRS = 12
 const ON_DUTY = 'on duty'
 
-/** How a pair of keys begins, and what a transaction does with its own key. */
+/** The first values of a pair of keys, and whether a transaction deletes its own key. */
 const changes = {
   'written, the other is present': { before: [ON_DUTY, ON_DUTY], remove: false },
   'written, the other is absent': { before: [undefined, undefined], remove: false },

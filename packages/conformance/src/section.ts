@@ -1,15 +1,19 @@
 import type { Grant } from 'signalbox'
 import { pause } from './time.js'
 
-/** What a lock protects: it counts the holders that are inside at the same time, and notes their order. */
+/** A section that a lock protects. Counts the holders that are inside at the same time, and notes their order. */
 export class Section {
-  /** The greatest weight that was ever inside together. */
+  /** Maximum weight that was inside at the same time. */
   most = 0
-  /** In the order of entering. */
+  /** The tokens of the holders, in the order of entering. */
   readonly tokens: bigint[] = []
   #inside = 0
 
-  /** Stays inside for a moment; throws when the grant does not hold all that time. */
+  /**
+   * Stays inside for a moment.
+   * @param stay milliseconds
+   * @throws LostError if the grant is not held all that time
+   */
   async visit(grant: Grant, weight = 1, stay = 1): Promise<void> {
     grant.assertHeld()
     this.tokens.push(grant.token)

@@ -5,7 +5,7 @@ import { describe } from './checks.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
 import { queued, timed, until } from './time.js'
 
-/** A waiter looks by itself, at the latest before it would count as silent, in milliseconds. */
+/** Maximum time until a waiter checks in by itself, in milliseconds: before it would expire as silent. */
 const LOOKED = HEARTBEAT_INTERVAL + CLAIM_WINDOW
 
 /** P5: hints that never arrive, over connections that stay open, while commands work. */

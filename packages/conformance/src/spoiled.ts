@@ -6,8 +6,8 @@ import type { EngineFixture } from './fixture.js'
 import { keysOf, listed } from './listing.js'
 
 /**
- * P10, P13: a value that cannot be read spoils nothing else, is named, and can be overwritten: if the engine does not
- * know whether it is of another layout, by naming its version.
+ * P10, P13: an unreadable value affects no other value, the error names its key, and callers can overwrite it. If the
+ * value may be of another layout, they have to name its version.
  */
 export function spoiled(fixture: EngineFixture): void {
   describe('one spoiled value', () => {

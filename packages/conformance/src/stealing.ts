@@ -5,11 +5,11 @@ import { describe } from './checks.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
 import { NOTIFIED_BY_RENEWAL, locks, nothingHeld, queued, until } from './time.js'
 
-/** Locks that are taken from their holders. It belongs to the checks of a box. */
+/** Locks that are taken from their holders. Part of the checks of a box. */
 export function stealing(fixture: EngineFixture): void {
   const onAll = testOn(fixture)
 
-  /** Adds a check that gets two boxes, if the engine has such locks. */
+  /** Adds a check that gets two boxes, if the engine can steal. */
   const test = (name: string, body: (one: Box, other: Box, boxes: Boxes) => Promise<void>): void =>
     onAll(name, async boxes => {
       const engine = await boxes.place.engine()

@@ -5,17 +5,17 @@ import { describe } from './checks.js'
 import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
 import { nothingHeld, pause } from './time.js'
 
-/** How many times the connections are cut: a client may have several, and use another one for each call. */
+/** Number of times that the connections are cut. A client may have several, and use another one for each call. */
 const ROUNDS = 4
-/** How long a box that was frozen has sent nothing, in milliseconds. */
+/** Time in which a frozen box has sent nothing, in milliseconds. */
 const SILENCE = 100
 
 /** A call of a box right after all its connections were cut, before the process can notice that. */
 interface Call<T> {
-  /** Whether it has no ID. Then it can't be sent again, but the box can look at its connections after a silence. */
+  /** Whether it has no ID. Then it can't be sent again, but after a silence the box can check its connections. */
   readonly hasNoId?: boolean
   readonly call: (box: Box) => Promise<T>
-  /** Looks at the results from another box. */
+  /** Checks the results from another box. */
   readonly check: (near: Box, results: readonly T[]) => unknown
 }
 

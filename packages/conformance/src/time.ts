@@ -9,8 +9,8 @@ export const NOTIFIED_BY_RENEWAL = 4500
 export const LAPSING = 1000
 
 /**
- * How soon after a dead waiter, or a lost hint, the next waiter is served, in milliseconds: a claim window and a sign of
- * life, with a second for a busy machine.
+ * Maximum time until the next waiter is served after a dead waiter or a lost hint, in milliseconds: a claim window and
+ * the interval of signs of life, with a second for a busy machine.
  */
 export const PASSED = CLAIM_WINDOW + HEARTBEAT_INTERVAL + 1000
 
@@ -27,7 +27,7 @@ export function block(duration: number): void {
 /**
  * Waits until a condition holds.
  * @param what the condition, for the error
- * @param most how long it waits at most: milliseconds
+ * @param most maximum wait, in milliseconds
  */
 export async function until(
   what: string,
@@ -41,12 +41,12 @@ export async function until(
   }
 }
 
-/** How much of a time counts in which this process stands still, in milliseconds. */
+/** Maximum part of a stall of this process that counts, in milliseconds. */
 const MAX_STALL = 100
 
 /**
- * Milliseconds that something took. When this process stands still meanwhile, as on a busy machine, at most 100 of them
- * count: no engine can do anything about that. This is for bounds from above only, because the true time may be longer.
+ * Returns the duration of a task, in milliseconds. Of each stall of this process, as on a busy machine, at most 100 ms
+ * count, because no engine can prevent it. The true duration may be longer, so use it only to check a maximum.
  */
 export async function timed(task: () => Promise<unknown>): Promise<number> {
   let took = 0
@@ -63,8 +63,8 @@ export async function timed(task: () => Promise<unknown>): Promise<number> {
 }
 
 /**
- * Watches how long this process or the engine stands still. Until then a check can't judge by time.
- * @returns ends the watch, and gives the longest time between two answers: milliseconds
+ * Watches for stalls of this process or of the engine, during which a check can't judge by time.
+ * @returns a function that ends the watch, and resolves with the longest time between two answers, in milliseconds
  */
 export function watchStandstills(box: Box): () => Promise<number> {
   let longest = 0
@@ -87,8 +87,8 @@ export function watchStandstills(box: Box): () => Promise<number> {
 }
 
 /**
- * Watches how long this process stands still, as on a busy machine.
- * @returns ends the watch, and gives the longest time: milliseconds
+ * Watches for stalls of this process, as on a busy machine.
+ * @returns a function that ends the watch, and returns the longest stall, in milliseconds
  */
 export function longestStall(): () => number {
   let longest = 0
@@ -107,7 +107,7 @@ export function longestStall(): () => number {
 }
 
 /**
- * Releases a grant, and waits for all that wait for it.
+ * Releases a grant, and waits for its waiters.
  * @returns whether they were certainly served in order: a waiter that stands still for the claim window loses its turn
  */
 export async function handOver(held: Grant, waiting: readonly Promise<unknown>[]): Promise<boolean> {
@@ -117,7 +117,7 @@ export async function handOver(held: Grant, waiting: readonly Promise<unknown>[]
   return performance.now() - begun < CLAIM_WINDOW
 }
 
-/** Asserts that these were served, and in this order where that is certain. */
+/** Asserts that these were served, and in this order if that is certain. */
 export function assertServed(
   served: readonly string[],
   expected: readonly string[],
@@ -127,7 +127,7 @@ export function assertServed(
   else assert.deepEqual([...served].sort(), [...expected].sort())
 }
 
-/** The state of a promise now. */
+/** Returns the current state of a promise. */
 export async function soFar<T>(promise: Promise<T>): Promise<'pending' | 'fulfilled' | 'rejected'> {
   const fulfilled = promise.then(
     () => 'fulfilled' as const,
@@ -136,7 +136,7 @@ export async function soFar<T>(promise: Promise<T>): Promise<'pending' | 'fulfil
   return Promise.race([fulfilled, pause(1).then(() => 'pending' as const)])
 }
 
-/** The holders and waiters of each key. */
+/** Returns the holders and waiters of each key. */
 export async function locks(box: Box, prefix?: string, options?: InspectOptions): Promise<LockReport[]> {
   const reports: LockReport[] = []
   for await (const report of box.inspect(prefix, options)) reports.push(report)

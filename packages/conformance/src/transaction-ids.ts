@@ -3,7 +3,7 @@ import type { Box, StoreOptions, Transaction, TransactionPart } from 'signalbox'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 
-/** A transaction with an id, or its part, happens once. */
+/** A transaction with an ID, or a part of one with an ID, happens once. */
 export function transactionIds(fixture: EngineFixture, options: StoreOptions): void {
   const test = testOn(fixture)
 

@@ -4,7 +4,7 @@ import { InvalidArgumentError, type Box } from 'signalbox'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 
-/** Values: versions, compare-and-set, and what is there after a restart. */
+/** Values: versions, compare-and-set, lengths of keys, and values that outlive their boxes. */
 export function values(fixture: EngineFixture): void {
   const test = testOn(fixture)
 

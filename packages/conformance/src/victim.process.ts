@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import type { Opener } from './fixture.js'
 import { queued } from './time.js'
 
-/** What a victim does, as JSON in its argument. */
+/** The work of a victim. Its argument has this as JSON. */
 export interface VictimWork {
   /** Number of mutexes that it holds. */
   readonly mutexes: number
@@ -23,7 +23,7 @@ const { open } = (await import(opener!)) as Opener
 const { mutexes, others, lease, keepsValues, hasLimits } = JSON.parse(argument!) as VictimWork
 const options = { lease }
 const [holder, waiter] = await Promise.all([open(url!), open(url!)])
-// Each victim has its own keys, so none removes what an earlier one has left.
+// Each victim has its own keys, so none removes the records of an earlier one.
 const name = randomUUID()
 
 process.once('SIGTERM', () => {

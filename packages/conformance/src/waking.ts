@@ -18,16 +18,16 @@ const permits =
   (box, key, signal) =>
     box.semaphore(key, { max: 3 }).acquire({ permits: count, signal })
 
-/** So many attempts are made to see something undisturbed. */
+/** Maximum number of attempts to see something undisturbed. */
 const MAX_ATTEMPTS = 10
 
 /** Maximum number of times that a waiting box is watched. */
 const MAX_WINDOWS = 3
 
 /**
- * Gives what `work` has seen with a new key, in an attempt that was over before any waiter had to report that it lives:
- * a report is a check-in, too. A loaded machine may take several attempts.
- * @param work its signal ends what still waits after an attempt.
+ * Returns the result of `work` for a new key. Repeats an attempt that took so long that a waiter had to report that it
+ * lives, because the report is a check-in, too. A loaded machine may take several attempts.
+ * @param work its signal aborts the requests that still wait after an attempt
  */
 async function undisturbed<T>(work: (key: string, signal: AbortSignal) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
@@ -44,7 +44,7 @@ export function waking(fixture: EngineFixture): void {
   describe('P5 waiters are woken', () => {
     const test = testOn(fixture)
 
-    /** A box that has waited once: a first wait may open connections, and check in when they are there. */
+    /** Opens a box that has waited once. A first wait may open connections, and check in when they are open. */
     async function practised(boxes: Boxes): Promise<[Box, FaultInjectingEngine]> {
       const [box, engine] = await boxes.withFaults()
       const other = await boxes.open()
@@ -57,14 +57,14 @@ export function waking(fixture: EngineFixture): void {
       return [box, engine]
     }
 
-    /** Boxes that have waited once, each with its operations. */
+    /** Opens boxes that have waited once. */
     async function several(boxes: Boxes, count: number): Promise<[Box, FaultInjectingEngine][]> {
       const all = []
       for (let place = 1; place <= count; place++) all.push(await practised(boxes))
       return all
     }
 
-    /** What waiters do when all that they wait for is released, and whether they are served then. */
+    /** Returns the check-ins and the states of waiters after a grant that they all wait for is released. */
     async function released(boxes: Boxes, hold: Ask, asks: readonly Ask[], served: number) {
       const holder = await boxes.open()
       const waiters = await several(boxes, asks.length)

@@ -7,7 +7,7 @@ import { Random } from './random.js'
 import { Section } from './section.js'
 import { locks, pause, queued, until } from './time.js'
 
-/** P6: a grant over several keys is given whole, and claims deadlock in no order. */
+/** P6: a grant of several keys is given whole, and claims in any order cause no deadlock. */
 export function wholeness(fixture: EngineFixture): void {
   describe('P6 all or nothing', () => {
     const test = testOn(fixture)
