@@ -98,7 +98,7 @@ test('a waiter 600 ms away claims its turn while its box has other work and a re
     await queued(near, 'key', 2)
     const stall = longestStall()
     await held.release()
-    // The hint takes 300 ms, and the claim must arrive within a second. The work takes the lane shortly before.
+    // The hint takes 300 ms, and the check-in must arrive within a second. The work takes the lane shortly before.
     await pause(200)
     const work = far.mutex('cold').run(() => undefined)
     await Promise.all([first, second, work])

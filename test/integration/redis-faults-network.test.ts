@@ -137,7 +137,7 @@ describe.concurrent('an answer that is late', () => {
     grant.assertHeld()
   })
 
-  test('to the poll of a woken waiter gives no grant after its own deadline', async () => {
+  test('to the check-in of a woken waiter gives no grant after its own deadline', async () => {
     await using started = await start()
     const { network, box, other } = started
     const held = await other.mutex('key').acquire()

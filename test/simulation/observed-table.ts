@@ -46,7 +46,7 @@ export interface Observed {
   reservedBy: string | undefined
 }
 
-/** What is known of a grant that the server gave, by its number. */
+/** A grant that the server has given. */
 export interface GrantRecord {
   readonly request: Observed
   /** In the order in which the server gave grants. */
@@ -56,7 +56,7 @@ export interface GrantRecord {
   overridden: boolean
 }
 
-/** What a waiter needs besides the time of its look until it has looked again: timers and the shortest look. */
+/** Time until a waiter has checked in again, in addition to the planned time: timers and the shortest check-in. */
 const SLACK = 10
 /** The part of a claim window after its end when the reserving session looks. */
 const WINDOW_LOOK = 0.1
@@ -77,7 +77,7 @@ export class ObservedTable {
   readonly #highest = new Map<string, number>()
   /** When the last sign of each session came. */
   readonly #seen = new Map<string, number>()
-  /** What the last sign of each session named, and until when the next one was asked for. */
+  /** The requests that the last sign of each session named, and the time by which the next one is due. */
   readonly #signs = new Map<string, { readonly named: ReadonlySet<string>; readonly next: number }>()
   /** Keys whose queues have changed in the operation at hand: they have to have been served. */
   readonly #touched = new Set<string>()
@@ -144,7 +144,7 @@ export class ObservedTable {
         this.#enqueued(operation, outcome as RequestStatus, hints)
         break
       case 'checkIn':
-        this.#claimed(operation, outcome as RequestStatus, hints)
+        this.#checkedIn(operation, outcome as RequestStatus, hints)
         break
       case 'alive':
         this.#signed(operation, outcome as SignOutcome, hints)
@@ -162,14 +162,14 @@ export class ObservedTable {
         this.#hinted(hints)
         break
       case 'extendOrYield':
-        this.#passed(session, operation, outcome as RequestStatus, hints)
+        this.#extendedOrYielded(session, operation, outcome as RequestStatus, hints)
         break
       case 'downgrade':
         this.#downgraded(operation.request.id, operation.number, outcome as boolean)
         this.#hinted(hints)
         break
       case 'forceRelease':
-        this.#freed(operation.key, operation.number, outcome as boolean, hints)
+        this.#forceReleased(operation.key, operation.number, outcome as boolean, hints)
         break
       case 'revoke':
         this.#revoked(operation.session, outcome as number, hints)
@@ -222,10 +222,10 @@ export class ObservedTable {
     }
   }
 
-  #claimed(operation: CheckIn, outcome: RequestStatus, hints: readonly Hint[]): void {
+  #checkedIn(operation: CheckIn, outcome: RequestStatus, hints: readonly Hint[]): void {
     const request = this.#requests.get(operation.request.id)
     const over = request?.phase === 'held' && this.#now >= request.expires
-    // This claim comes by what was said the last time; it says itself when the next one will.
+    // This check-in comes at the time of the last answer. Its own answer sets the time of the next one.
     const look = request?.look
     if (request && !over) {
       request.lease = operation.lease
@@ -322,7 +322,12 @@ export class ObservedTable {
     }
   }
 
-  #passed(session: string, operation: ExtendOrYield, outcome: RequestStatus, hints: readonly Hint[]): void {
+  #extendedOrYielded(
+    session: string,
+    operation: ExtendOrYield,
+    outcome: RequestStatus,
+    hints: readonly Hint[],
+  ): void {
     const request = this.#holding(operation.request.id, operation.number)
     if (!request) {
       this.#hinted(hints)
@@ -349,7 +354,8 @@ export class ObservedTable {
       request: { ...operation.next, session, claims: request.claims },
     })
     if (outcome.state === 'held') this.#granted(next, outcome)
-    else if (outcome.state !== 'queued') this.#broken('P8', `${next.id} is ${outcome.state} after a pass`)
+    else if (outcome.state !== 'queued')
+      this.#broken('P8', `${next.id} is ${outcome.state} after extendOrYield`)
   }
 
   #downgraded(id: string, number: number, outcome: boolean): void {
@@ -361,7 +367,7 @@ export class ObservedTable {
     this.#cleared(request, this.#now)
   }
 
-  #freed(key: string, number: number, outcome: boolean, hints: readonly Hint[]): void {
+  #forceReleased(key: string, number: number, outcome: boolean, hints: readonly Hint[]): void {
     const request = this.#queue(key).find(one => one.phase === 'held' && one.number === number)
     if (outcome !== (request !== undefined)) this.#broken('P7', `number ${number} is freed: ${outcome}`)
     if (request) this.grants.get(number)!.overridden = true
@@ -433,12 +439,12 @@ export class ObservedTable {
       if (before?.phase === 'held') this.#broken('P1', `${request.id} is granted while ${before.id} is held`)
       else if (before) this.#broken('P4', `${request.id} is granted, and ${before.id} stands before it`)
     }
-    // What was reserved went past the silent ones then.
+    // A reservation passed the silent waiters at its own time.
     if (request.phase === 'waiting') this.#checkPassed(request)
     this.#held(request, { number })
   }
 
-  /** A silent waiter that was passed may come back, and would not see what was granted behind it. */
+  /** A silent waiter that was overtaken may come back, and would not see the grants behind it. */
   #checkPassed(request: Observed): void {
     for (const { key } of request.claims) {
       for (const other of this.#queue(key)) {
@@ -605,13 +611,13 @@ export class ObservedTable {
   #checkExpired(request: Observed): void {
     const troubled = this.#troubledUntil(request)
     const delay = longestDelay(this.#climate)
-    // What its process has given up may arrive this late, and have lost its cancellation before.
+    // A request that its process has given up may arrive this late, after the loss of its cancellation.
     if (troubled === undefined || troubled > request.seenAt - delay) return
     if (request.phase === 'waiting' && request.life - request.look > 3 * delay + SLACK)
       this.#broken('P4', `${request.id} was heard of in time and lost its place`)
     const { wokenAt } = request
     if (request.phase === 'reserved' && wokenAt !== undefined && this.#now - wokenAt > 3 * delay + SLACK)
-      this.#broken('P5', `${request.id} was woken and did not claim`)
+      this.#broken('P5', `${request.id} was woken and did not check in`)
   }
 
   /** A session that reserved keys for a silent request serves them again after the window. */

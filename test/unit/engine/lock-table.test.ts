@@ -50,24 +50,24 @@ function enqueue(
   requests.set(id, request)
   return table.decide({ type: 'enqueue', request, lease, wait }, now)
 }
-const claim = (id: string, lease = LEASE, wait = Infinity): RequestStatus =>
+const checkIn = (id: string, lease = LEASE, wait = Infinity): RequestStatus =>
   table.decide({ type: 'checkIn', request: known(id), lease, wait }, now)
 const cancel = (id: string): undefined => table.decide({ type: 'cancel', request: known(id) }, now)
 const renew = (id: string, number: number, lease = LEASE): boolean =>
   table.decide({ type: 'renew', request: known(id), number, lease }, now)
 const release = (id: string, number: number): boolean =>
   table.decide({ type: 'release', request: known(id), number }, now)
-const pass = (id: string, number: number, next: string, lease = LEASE): RequestStatus =>
+const extendOrYield = (id: string, number: number, next: string, lease = LEASE): RequestStatus =>
   table.decide(
     { type: 'extendOrYield', request: known(id), number, next: like(next, id), lease, wait: Infinity },
     now,
   )
 const downgrade = (id: string, number: number): boolean =>
   table.decide({ type: 'downgrade', request: known(id), number }, now)
-const free = (key: string, number: number): boolean =>
+const forceRelease = (key: string, number: number): boolean =>
   table.decide({ type: 'forceRelease', key, number }, now)
 const revoke = (session: string): number => table.decide({ type: 'revoke', session }, now)
-const serve = (...keys: string[]): undefined => table.decide({ type: 'sweepExpired', keys }, now)
+const sweepExpired = (...keys: string[]): undefined => table.decide({ type: 'sweepExpired', keys }, now)
 /** `a held, b waiting`: the queue of a key. */
 const queue = (key: string): string =>
   table
@@ -184,7 +184,7 @@ describe('enqueue', () => {
     })
     now = WAITER_TTL
     // Now b is silent.
-    expect(claim('c.1', 9000)).toMatchObject({ place: 2, checkInAfter: 9000 - WAITER_TTL })
+    expect(checkIn('c.1', 9000)).toMatchObject({ place: 2, checkInAfter: 9000 - WAITER_TTL })
   })
 
   test('an entry outlives the wait of its callers by a window', () => {
@@ -229,7 +229,7 @@ describe('enqueue', () => {
   })
 })
 
-describe('claim', () => {
+describe('checkIn', () => {
   test('a reservation becomes a grant with a full lease', () => {
     const held = enqueue('a.1', x('k'))
     enqueue('b.1', x('k'))
@@ -238,7 +238,7 @@ describe('claim', () => {
     expect(told()).toEqual(['wake b.1'])
     expect(queue('k')).toBe('b reserved')
     now = 200
-    expect(claim('b.1', 700)).toEqual({ state: 'held', id: 'b.1', number: 102 })
+    expect(checkIn('b.1', 700)).toEqual({ state: 'held', id: 'b.1', number: 102 })
     now = 899
     expect(renew('b.1', 102, 700)).toBe(true)
   })
@@ -247,7 +247,7 @@ describe('claim', () => {
     enqueue('a.1', x('k'), { lease: 60_000 })
     enqueue('b.1', x('k'), { lease: 1000 })
     now = 900
-    expect(claim('b.1', 1000)).toMatchObject({ state: 'queued' })
+    expect(checkIn('b.1', 1000)).toMatchObject({ state: 'queued' })
     now = 1899
     expect(queue('k')).toBe('a held, b waiting')
   })
@@ -256,10 +256,10 @@ describe('claim', () => {
     enqueue('a.1', x('k'), { lease: 60_000 })
     enqueue('b.1', x('k'), { wait: 300 })
     now = 200
-    claim('b.1', LEASE, 900)
+    checkIn('b.1', LEASE, 900)
     now = 200 + 900 + CLAIM_WINDOW - 1
     expect(queue('k')).toBe('a held, b waiting')
-    claim('b.1')
+    checkIn('b.1')
     now += LEASE
     expect(queue('k')).toBe('a held')
   })
@@ -268,19 +268,19 @@ describe('claim', () => {
     enqueue('a.1', x('k'), { lease: 100 })
     enqueue('b.1', x('k'))
     now = 100
-    expect(claim('b.1')).toEqual({ state: 'held', id: 'b.1', number: 102 })
-    // No other session gets a hint of what the caller learns by the answer; its own wake-up is harmless.
+    expect(checkIn('b.1')).toEqual({ state: 'held', id: 'b.1', number: 102 })
+    // The caller learns of its grant by the answer. No other session gets a hint, and its own wake-up is harmless.
     expect(told().filter(effect => effect !== 'wake b.1')).toEqual(['lost a.1'])
   })
 
   test('a grant is renewed and keeps its number, unless its lease is over', () => {
     enqueue('a.1', x('k'), { lease: 100 })
     now = 99
-    expect(claim('a.1', 100)).toEqual({ state: 'held', id: 'a.1', number: 101 })
+    expect(checkIn('a.1', 100)).toEqual({ state: 'held', id: 'a.1', number: 101 })
     now = 198
-    expect(claim('a.1', 100)).toEqual({ state: 'held', id: 'a.1', number: 101 })
+    expect(checkIn('a.1', 100)).toEqual({ state: 'held', id: 'a.1', number: 101 })
     now = 298
-    expect(claim('a.1', 100)).toEqual({ state: 'gone' })
+    expect(checkIn('a.1', 100)).toEqual({ state: 'gone' })
     expect(queue('k')).toBe('')
   })
 
@@ -289,7 +289,7 @@ describe('claim', () => {
     enqueue('b.1', x('k'))
     release('a.1', numberOf(held))
     now = CLAIM_WINDOW + 500
-    expect(claim('b.1').state).toBe('held')
+    expect(checkIn('b.1').state).toBe('held')
   })
 
   test('a reservation past its window goes to the next request at the next check-in', () => {
@@ -299,17 +299,17 @@ describe('claim', () => {
     release('a.1', numberOf(held))
     told()
     now = CLAIM_WINDOW - 1
-    serve('k')
+    sweepExpired('k')
     expect(queue('k')).toBe('b reserved, c waiting')
     now = CLAIM_WINDOW
-    serve('k')
+    sweepExpired('k')
     expect(told()).toEqual(['lost b.1', 'wake c.1'])
-    expect(claim('b.1')).toEqual({ state: 'gone' })
-    expect(claim('c.1').state).toBe('held')
+    expect(checkIn('b.1')).toEqual({ state: 'gone' })
+    expect(checkIn('c.1').state).toBe('held')
   })
 
   test('an unknown request is gone', () => {
-    expect(claim('a.1')).toEqual({ state: 'gone' })
+    expect(checkIn('a.1')).toEqual({ state: 'gone' })
   })
 })
 
@@ -321,8 +321,8 @@ describe('a silent waiter', () => {
     enqueue('b.1', x('k'), { lease: LONG })
     enqueue('c.1', x('k'), { lease: LONG })
     now = WAITER_TTL
-    expect(claim('c.1', LONG)).toMatchObject({ state: 'queued', place: 2 })
-    expect(claim('b.1', LONG)).toMatchObject({ state: 'queued', place: 1 })
+    expect(checkIn('c.1', LONG)).toMatchObject({ state: 'queued', place: 2 })
+    expect(checkIn('b.1', LONG)).toMatchObject({ state: 'queued', place: 1 })
     release('a.1', numberOf(held))
     expect(told()).toEqual(['wake b.1'])
   })
@@ -337,11 +337,11 @@ describe('a silent waiter', () => {
     enqueue('b.1', waits, { lease: LONG })
     enqueue('c.1', runs, { lease: LONG })
     now = WAITER_TTL - 1
-    expect(claim('c.1', LONG).state).toBe('queued')
+    expect(checkIn('c.1', LONG).state).toBe('queued')
     now = WAITER_TTL
-    expect(claim('c.1', LONG).state).toBe('held')
+    expect(checkIn('c.1', LONG).state).toBe('held')
     expect(told()).toContain('lost b.1')
-    expect(claim('b.1', LONG)).toEqual({ state: 'gone' })
+    expect(checkIn('b.1', LONG)).toEqual({ state: 'gone' })
   })
 
   test('is dropped for a request that comes and does not wait', () => {
@@ -352,7 +352,7 @@ describe('a silent waiter', () => {
     now = WAITER_TTL
     expect(enqueue('c.2', s('k'), { wait: 0 }).state).toBe('held')
     expect(queue('z')).toBe('')
-    expect(claim('b.1', LONG)).toEqual({ state: 'gone' })
+    expect(checkIn('b.1', LONG)).toEqual({ state: 'gone' })
   })
 
   test('makes room on its other keys when it is dropped', () => {
@@ -369,10 +369,10 @@ describe('a silent waiter', () => {
     enqueue('a.1', x('k'), { lease: 10 * LONG })
     enqueue('b.1', x('k'), { lease: LONG })
     now = LONG - 1
-    serve('k')
+    sweepExpired('k')
     expect(told()).toEqual([])
     now = LONG
-    serve('k')
+    sweepExpired('k')
     expect(told()).toEqual(['lost b.1'])
   })
 })
@@ -505,11 +505,11 @@ describe('renew and release', () => {
   )
 })
 
-describe('pass', () => {
+describe('extendOrYield', () => {
   test('a grant without other waiters is extended with a new number and a full lease', () => {
     const number = numberOf(enqueue('a.1', x('k'), { lease: 100 }))
     now = 50
-    expect(pass('a.1', number, 'a.2', 200)).toEqual({ state: 'held', id: 'a.1', number: number + 1 })
+    expect(extendOrYield('a.1', number, 'a.2', 200)).toEqual({ state: 'held', id: 'a.1', number: number + 1 })
     expect(renew('a.1', number)).toBe(false)
     now = 249
     expect(renew('a.1', number + 1)).toBe(true)
@@ -518,7 +518,11 @@ describe('pass', () => {
   test('a grant with another waiter is released, and the next request queues behind', () => {
     const number = numberOf(enqueue('a.1', x('k')))
     enqueue('b.1', x('k'))
-    expect(pass('a.1', number, 'a.2')).toMatchObject({ state: 'queued', id: 'a.2', sessionsAhead: ['b'] })
+    expect(extendOrYield('a.1', number, 'a.2')).toMatchObject({
+      state: 'queued',
+      id: 'a.2',
+      sessionsAhead: ['b'],
+    })
     expect(told()).toEqual(['wake b.1'])
     expect(queue('k')).toBe('b reserved, a waiting')
   })
@@ -526,29 +530,29 @@ describe('pass', () => {
   test('a waiter for one of several keys counts', () => {
     const number = numberOf(enqueue('a.1', x('j', 'k')))
     enqueue('b.1', x('k', 'z'))
-    expect(pass('a.1', number, 'a.2')).toMatchObject({ state: 'queued', id: 'a.2' })
+    expect(extendOrYield('a.1', number, 'a.2')).toMatchObject({ state: 'queued', id: 'a.2' })
   })
 
   test('a waiter that has expired does not count', () => {
     const number = numberOf(enqueue('a.1', x('k')))
     enqueue('b.1', x('k'), { lease: 100 })
     now = 100
-    expect(pass('a.1', number, 'a.2')).toMatchObject({ state: 'held', id: 'a.1' })
+    expect(extendOrYield('a.1', number, 'a.2')).toMatchObject({ state: 'held', id: 'a.1' })
   })
 
   test('repeating it returns the place of the next request', () => {
     const number = numberOf(enqueue('a.1', x('k')))
     enqueue('b.1', x('k'))
-    const first = pass('a.1', number, 'a.2')
-    expect(pass('a.1', number, 'a.2')).toEqual(first)
+    const first = extendOrYield('a.1', number, 'a.2')
+    expect(extendOrYield('a.1', number, 'a.2')).toEqual(first)
     expect(queue('k')).toBe('b reserved, a waiting')
   })
 
   test('a grant that is over or not its own is gone', () => {
     const number = numberOf(enqueue('a.1', x('k'), { lease: 100 }))
-    expect(pass('a.1', number + 1, 'a.2')).toEqual({ state: 'gone' })
+    expect(extendOrYield('a.1', number + 1, 'a.2')).toEqual({ state: 'gone' })
     now = 100
-    expect(pass('a.1', number, 'a.2')).toEqual({ state: 'gone' })
+    expect(extendOrYield('a.1', number, 'a.2')).toEqual({ state: 'gone' })
   })
 })
 
@@ -577,21 +581,21 @@ describe('downgrade', () => {
   })
 })
 
-describe('free and revoke', () => {
+describe('forceRelease and revoke', () => {
   test('an operator takes away the grant with that number, on all its keys, and its holder gets a hint', () => {
     const number = numberOf(enqueue('a.1', x('j', 'k')))
     enqueue('b.1', x('j'))
-    expect(free('k', number + 1)).toBe(false)
-    expect(free('z', number)).toBe(false)
-    expect(free('k', number)).toBe(true)
+    expect(forceRelease('k', number + 1)).toBe(false)
+    expect(forceRelease('z', number)).toBe(false)
+    expect(forceRelease('k', number)).toBe(true)
     expect(told()).toEqual(['lost a.1', 'wake b.1'])
-    expect(free('k', number)).toBe(false)
+    expect(forceRelease('k', number)).toBe(false)
   })
 
   test('a waiter can not be taken away by the number 0', () => {
     enqueue('a.1', x('k'))
     enqueue('b.1', x('k'))
-    expect(free('k', 0)).toBe(false)
+    expect(forceRelease('k', 0)).toBe(false)
     expect(queue('k')).toBe('a held, b waiting')
   })
 
@@ -677,7 +681,7 @@ describe('a key that is bound to a transaction of an earlier holder', () => {
     const sign = { type: 'alive', session: 'a', requests: [known('a.2')] } as const
     expect(table.decide(sign, now)).toEqual({ due: [], next: 50 })
     bound.clear()
-    expect(claim('a.2')).toMatchObject({ state: 'held' })
+    expect(checkIn('a.2')).toMatchObject({ state: 'held' })
   })
 
   test('is not claimed by a request for which it was reserved, and stays reserved', () => {
@@ -686,9 +690,9 @@ describe('a key that is bound to a transaction of an earlier holder', () => {
     enqueue('b.1', x('k'))
     release('a.1', 101)
     bound.add('k')
-    expect(claim('b.1')).toMatchObject({ state: 'queued', checkInAfter: 50 })
+    expect(checkIn('b.1')).toMatchObject({ state: 'queued', checkInAfter: 50 })
     bound.clear()
-    expect(claim('b.1')).toMatchObject({ state: 'held' })
+    expect(checkIn('b.1')).toMatchObject({ state: 'held' })
   })
 
   test('is not kept for further local callers, and is renewed for its holder', () => {
@@ -696,7 +700,7 @@ describe('a key that is bound to a transaction of an earlier holder', () => {
     enqueue('a.1', x('k'))
     bound.add('k')
     expect(renew('a.1', 101)).toBe(true)
-    expect(pass('a.1', 101, 'a.2')).toMatchObject({ state: 'queued', id: 'a.2' })
+    expect(extendOrYield('a.1', 101, 'a.2')).toMatchObject({ state: 'queued', id: 'a.2' })
   })
 })
 
@@ -706,11 +710,11 @@ test('released, cancelled, revoked and dropped requests leave nothing in the sta
   enqueue('b.2', p('c', 1))
   enqueue('c.1', p('c', 4), { lease: 10 })
   release('a.1', 101)
-  claim('b.1')
+  checkIn('b.1')
   cancel('b.1')
   revoke('b')
   now = 10_000
-  serve('a', 'b', 'c')
+  sweepExpired('a', 'b', 'c')
   expect(state.keys('')).toEqual([])
   for (const session of ['a', 'b', 'c']) expect(state.requestsOf(session)).toEqual([])
 })
@@ -745,7 +749,7 @@ describe('an enqueue that steals', () => {
     expect(queue('k')).toBe('b reserved, c waiting')
     steal('d.1', x('k'))
     expect(queue('k')).toBe('d held, b waiting, c waiting')
-    expect(claim('b.1')).toMatchObject({ state: 'queued', place: 1 })
+    expect(checkIn('b.1')).toMatchObject({ state: 'queued', place: 1 })
     now += CLAIM_WINDOW + 1
     enqueue('e.1', s('k'))
     release('d.1', 102)
@@ -794,7 +798,7 @@ describe('a sign of life', () => {
   test('is not needed by a request that checks in for itself', () => {
     sign('b', 'b.1')
     now = 4000
-    claim('b.1')
+    checkIn('b.1')
     now = 4000 + WAITER_TTL - 1
     expect(queue('k')).toBe('a held, b waiting')
   })
@@ -835,7 +839,7 @@ describe('a sign of life', () => {
     expect(sign('c', 'c.1')).toEqual({ due: [], next: CLAIM_WINDOW })
     now += CLAIM_WINDOW
     like('c.none', 'c.1')
-    // b did not claim.
+    // b did not check in.
     expect(sign('c', 'c.1', 'c.none')).toEqual({ due: ['c.1', 'c.none'], next: Infinity })
     expect(queue('k')).toBe('c reserved')
   })

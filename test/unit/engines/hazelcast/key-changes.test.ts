@@ -223,7 +223,7 @@ test('an entry that a hint brought is used for the next change, and a false one 
 test('what is known of an entry that other boxes change is read again before a change, but not what was just read', async () => {
   const store = new Memory()
   const clock = new VirtualClock()
-  // Each attempt takes longer than what is known stays new.
+  // Each attempt takes longer than a known state counts as new.
   const wait = (): Promise<void> => {
     clock.advanceTo(clock.now() + 200)
     return Promise.resolve()
@@ -259,7 +259,7 @@ test('a change that can wait pauses when another box was faster, unless one come
   }
 })
 
-test('a change that can wait lets a request claim the key first', async () => {
+test('a change that can wait lets a request with a reservation check in first', async () => {
   const store = new Memory()
   const clock = new VirtualClock()
   const one = changesOn(store, clock, 'one')
