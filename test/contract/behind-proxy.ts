@@ -6,7 +6,7 @@ import type { Awaitable, Engine } from '../../src/engine/contract.js'
  * An engine on servers of this machine, over a network that ends with the test process.
  * @param url names the ports of all servers
  * @param open makes an engine for a URL
- * @param hints what a client says on a connection over which only hints come, where there is one
+ * @param hints matches the data that a client sends on a connection for hints alone, if it has one
  */
 export async function behindProxy(
   url: string,
@@ -19,7 +19,7 @@ export async function behindProxy(
   return networkOf(proxies, await open(through), hints)
 }
 
-/** The network that proxies are together. */
+/** Returns the network that these proxies form. */
 export function networkOf(proxies: readonly Proxy[], engine: Engine, hints?: RegExp): Network {
   const targets = proxies.map(({ target }) => target)
   const each = (disturb: (proxy: Proxy) => void): void => {

@@ -13,7 +13,7 @@ import type { ReservePermits } from '../../src/engine/limits/reserve-permits.js'
 import type { Random } from '../../packages/conformance/src/random.js'
 import { DistantLine } from '../support/distant-line.js'
 
-/** Puts an engine at a distance: questions, answers and hints take their time, each kind in its order. */
+/** Delays the requests, answers and hints of an engine. Each kind keeps its order. */
 export class DistantEngine implements Engine {
   readonly name: string
   readonly guarantees: Guarantees
@@ -56,7 +56,7 @@ export class DistantEngine implements Engine {
     await this.#engine.leave()
   }
 
-  /** The time between the box and the engine: some turns of the event loop. */
+  /** Takes the time of one way between the box and the engine: some turns of the event loop. */
   async #way(): Promise<void> {
     for (let turns = this.#random.below(4); turns > 0; turns--) await new Promise(setImmediate)
   }

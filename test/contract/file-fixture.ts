@@ -23,7 +23,7 @@ function fixture(durable: boolean): EngineFixture {
     },
     async start() {
       const folder = await mkdtemp(join(tmpdir(), 'signalbox-'))
-      // Boxes of this thread share the files of a path. By another path they are as apart as those of other processes.
+      // Boxes of this thread share the open files of a path. On another path, they behave as in another process.
       const link = `${folder}-link`
       await symlink(folder, link)
       const [url, other] = [folder, link].map(
@@ -48,7 +48,7 @@ function fixture(durable: boolean): EngineFixture {
   }
 }
 
-/** The rows of all tables, and the files: one of them is the socket of each box. */
+/** Counts the rows of all tables, and the files, which include a socket for each box. */
 async function sizeOf(folder: string): Promise<number> {
   const files = await readdir(folder)
   return withDatabase(folder, connection => {
@@ -69,7 +69,7 @@ async function withDatabase<T>(folder: string, work: (connection: Connection) =>
   }
 }
 
-/** A process that is stopped in the middle of a transaction holds up all others, at any key. */
+/** A process that is stopped in the middle of a transaction delays all others, on any key. */
 async function heldUpByStopped(): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-'))
   const box = await openBox(`file:${folder}`)
@@ -95,5 +95,5 @@ async function lostInPowerCut(): Promise<void> {
 /** The file engine, in a folder of its own for each test. */
 export const file = fixture(true)
 
-/** The file engine with the option that commits need not wait for the disk. */
+/** The file engine with commits that do not wait for the disk. */
 export const hastyFile = fixture(false)

@@ -22,7 +22,7 @@ function server(): Promise<HazelcastServer> {
   return (shared ??= startHazelcast())
 }
 
-/** A client of the member alone, as a program in Java has it. */
+/** Opens a client without Signalbox, like a program in Java. */
 function javaLike({ address }: HazelcastServer): Promise<Client> {
   return Client.newHazelcastClient({
     clusterName: TEST_CLUSTER,
@@ -34,14 +34,14 @@ function javaLike({ address }: HazelcastServer): Promise<Client> {
 
 let counter: Promise<Client> | undefined
 
-/** The client of this test file that counts. It ends with the test process. */
+/** The client that counts records for this test file. It ends with the test process. */
 function counting(): Promise<Client> {
   return (counter ??= server().then(javaLike))
 }
 
 /**
- * The sessions of a place, with the requests and commits in its entries; without the ends of sessions, which stay for a
- * week, and without values, because the tombstones of deleted ones stay for an hour.
+ * Counts the sessions of a place, and the requests and commits in its entries. Leaves out the ends of sessions, which
+ * stay for a week, and values, because the tombstones of deleted ones stay for an hour.
  */
 async function recordsOf(client: Client, map: string): Promise<number> {
   const [table, values] = await Promise.all([
@@ -54,7 +54,7 @@ async function recordsOf(client: Client, map: string): Promise<number> {
   return sessions.length + requests
 }
 
-/** A box that goes round a proxy that the member names to its clients. */
+/** Opens a box that bypasses a proxy whose address the member gives to clients. */
 function openDirectly({ address }: HazelcastServer): Promise<Box> {
   return open({
     hazelcast: {
@@ -88,12 +88,12 @@ export const hazelcast: EngineFixture = {
       expect(await map.tryLock('key', 10_000)).toBe(true)
       grant.assertHeld()
       proxy.target = server.port
-      // It is notified once it has reached the member again, and a resource refuses what it writes until then.
-      await until('it is told', () => grant.signal.aborted)
+      // The holder is notified once it has reached the member again. Until then, a resource refuses its writes.
+      await until('it is notified', () => grant.signal.aborted)
       expect(() => grant.assertHeld()).toThrow()
       await using direct = await openDirectly(server)
       const reading = await direct.readWriteLock('key').read.tryAcquire()
-      // The members do not know readers: the other program has the key, and they come in with it.
+      // The members do not know readers. So a reader gets the key while the other program holds it.
       expect(reading).toBeDefined()
       await reading!.release()
       await map.unlock('key')
@@ -201,14 +201,14 @@ export const hazelcast: EngineFixture = {
       },
       close: async () => {
         const client = await counting()
-        // A map that was searched keeps a megabyte of the member, and then its pauses grow with each test.
+        // A map that was searched keeps a megabyte of memory in the member, whose pauses would grow with each test.
         await Promise.all(mapNames(map).map(async name => (await client.getMap(name)).destroy()))
       },
     }
   },
   async network({ url }) {
     const proxy = await Proxy.start((await server()).port)
-    // The member names itself without the proxy, which a client without smart routing takes for its first connection.
+    // The member reports its own address. Without smart routing, the client keeps its connection over the proxy.
     const engine = await openHazelcast({
       hazelcast: {
         clusterName: TEST_CLUSTER,

@@ -6,7 +6,7 @@ const [url, shift] = process.argv.slice(2)
 const now = Date.now
 Date.now = () => now() + Number(shift)
 
-// Loaded only now, because the wall clock is read when an engine starts.
+// Loaded after the change of the clock, because an engine reads the wall clock when it starts.
 const { open } = await import('signalbox')
 const box = await open(url!)
 const grant = await box.mutex('key').acquire()

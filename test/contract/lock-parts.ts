@@ -8,7 +8,7 @@ import { release } from '../../packages/conformance/src/release.js'
 import { waking } from '../../packages/conformance/src/waking.js'
 import { wholeness } from '../../packages/conformance/src/wholeness.js'
 
-/** The parts of the checks that are about how locks are held, waited for and given up. */
+/** The parts of the checks about holding locks, waiting for them and giving up. */
 export const lockParts = [
   exclusion,
   fencing,

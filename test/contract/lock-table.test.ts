@@ -7,11 +7,11 @@ import { compareHistories } from '../support/table-histories.js'
 import { replay } from '../support/table-replay.js'
 import { ALL_CLAIMS, searchTable, type Transition } from '../support/table-search.js'
 
-/** Some of the operations that three requests can lead to. */
+/** Transitions of the lock table with up to three requests. */
 const transitions: Transition[] = []
 searchTable({ claims: ALL_CLAIMS, requests: 3, maxDepth: 3 }, transition => transitions.push(transition))
 
-/** One in `every` of them. */
+/** Returns one in `every` transitions. */
 function sample(every: number): Transition[] {
   return transitions.filter((_, place) => place % every === 0)
 }

@@ -8,7 +8,7 @@ import { DistantEngine } from './distant-engine.js'
 import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
 import { Random } from '../../packages/conformance/src/random.js'
 
-/** What a process that opens the space of this name finds and does there. */
+/** Runs a process on a space of the same name. Returns its token, and the value that it found. */
 async function life(shift: number): Promise<{ token: bigint; before: string | undefined }> {
   using child = startChild('build/test/contract/life', 'memory:the same', String(shift))
   const { status, stdout, stderr } = await child.end()
@@ -17,13 +17,13 @@ async function life(shift: number): Promise<{ token: bigint; before: string | un
   return { token: BigInt(token), before }
 }
 
-/** The entries of all its maps. */
+/** Counts the entries of all maps of a space. */
 function sizeOf({ state }: MemorySpace): number {
   const parts = Object.values(JSON.parse(state.save()) as Record<string, unknown>)
   return parts.reduce<number>((sum, part) => sum + (Array.isArray(part) ? part.length : 0), 0)
 }
 
-/** The memory engine as it is: every answer at once. */
+/** The memory engine, which answers at once. */
 export const memory: EngineFixture = {
   name: 'memory',
   guarantees: memoryGuarantees,

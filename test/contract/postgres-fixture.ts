@@ -19,13 +19,15 @@ import { behindProxy } from './behind-proxy.js'
 
 const HOUR = 3_600_000
 
-/** The tables that have rows for keys and ids. */
+/** The tables that have rows for keys and IDs. */
 const TABLES = ['keys', 'data', 'recorded', 'watchers', 'permit_requests', 'signs']
-/** What a client says on its connection for notifications. */
+/** Matches the data that a client sends on its connection for notifications. */
 const HINTS = /\blisten\b/i
-/** Renewals come too late to disturb what is shown meanwhile. */
+/** A lease whose first renewal comes too late to disturb a test. */
 const LONG = { lease: '60s' } as const
-/** A waiter that polls has done so several times by then, one that reports that it lives has not: milliseconds. */
+/**
+ * Time in which a polling waiter polls several times, and one that only sends signs of life does not, in milliseconds.
+ */
 const POLLED = 8000
 
 let shared: Promise<PostgresServer> | undefined
@@ -49,8 +51,8 @@ async function boundIsPolled(): Promise<void> {
   const asked = other.mutex('key').acquire(LONG)
   await queued(one, 'key', 1)
   await held.release()
-  const polls = engine.count('checkIn')
-  await until('it polls', () => engine.count('checkIn') - polls > 5, POLLED)
+  const checkIns = engine.count('checkIn')
+  await until('it polls', () => engine.count('checkIn') - checkIns > 5, POLLED)
   await client.query('commit')
   client.release()
   await (await asked).release()
@@ -61,11 +63,11 @@ async function boundIsPolled(): Promise<void> {
 interface Replicated extends AsyncDisposable {
   readonly primary: PostgresServer
   readonly standby: PostgresServer
-  /** Of the one that serves. */
+  /** URL of the server that is in service. */
   readonly url: string
-  /** From when it settles, the standby has what was written before, and gets nothing more. */
+  /** When it settles, the standby has everything that was written before, and receives nothing more. */
   cut(): Promise<void>
-  /** The primary dies, and the standby takes its place. */
+  /** Kills the primary, and lets the standby take its place. */
   failOver(): Promise<void>
 }
 
@@ -99,7 +101,7 @@ function through(network: Proxy, { url, address }: PostgresServer): string {
   return url.replace(`:${address.port}`, `:${network.port}`)
 }
 
-/** A box works again after its connections were broken. */
+/** Waits until a box works again after its connections were broken. */
 function connected(box: Box): Promise<void> {
   return until('it is connected', () =>
     box
@@ -150,7 +152,7 @@ async function grantNotReceived(): Promise<void> {
 
 /** The holder at the old primary goes on renewing while the standby that took its place has given the lock away. */
 async function splitBrain(): Promise<void> {
-  // Two thirds of it are longer than a process stalls.
+  // Two thirds of it are longer than a stall of the process.
   const lease = 3300
   await using servers = await startReplicated()
   await using one = await open(servers.primary.url)
@@ -176,11 +178,11 @@ async function setBack(): Promise<void> {
     await using box = await open(server.url)
     await server.stopWriter()
     tokens.push(await tokenAt(box))
-    // What the box does at its end would be lost as well.
+    // The server would lose the last writes of the box as well.
     await server.kill()
   }
   expect(tokens[1]).toBeLessThan(tokens[0]!)
-  // What was lost alone costs nothing.
+  // A lost grant alone does not lower the next token.
   expect(tokens[2]).toBeGreaterThan(tokens[0]!)
 }
 
@@ -191,7 +193,7 @@ async function deletedRow(): Promise<void> {
   await using box = await open(server.url)
   const first = await tokenAt(box)
   clock.set(-HOUR)
-  // A row alone keeps tokens rising.
+  // While the row exists, tokens rise.
   const second = await tokenAt(box)
   expect(second).toBeGreaterThan(first)
   clock.set(HOUR)
@@ -213,11 +215,11 @@ async function standbyBehind(): Promise<void> {
   await using other = await open(servers.url)
   const next = await tokenAt(other)
   expect(next).toBeLessThan(lost)
-  // Over what it had got it does not go back.
+  // Tokens do not fall below those that the standby has received.
   expect(next).toBeGreaterThan(copied)
 }
 
-/** The server's clock is set ahead, and frees what is held. */
+/** The server's clock is set ahead, and frees a held lock. */
 async function freedEarly(): Promise<void> {
   const clock = new FakeClock()
   await using server = await startPostgres({ clock })
@@ -227,8 +229,8 @@ async function freedEarly(): Promise<void> {
   clock.set(HOUR)
   const second = await other.mutex('key').acquire({ wait: '10s' })
   expect(second.token).toBeGreaterThan(held.token)
-  // Its next renewal, at a third of the lease, notifies the first.
-  await until('it is told', () => held.signal.aborted)
+  // Its next renewal, after a third of the lease, notifies the first holder.
+  await until('it is notified', () => held.signal.aborted)
   second.assertHeld()
 }
 
@@ -241,12 +243,12 @@ async function forgottenId(): Promise<void> {
     (await box.store('s').transaction(['key'], transaction => transaction.put('key', 1), { id })).applied
   expect([await apply('one'), await apply('one')]).toEqual([true, false])
   clock.set(400 * 24 * HOUR)
-  // What is expired is deleted when another ID is recorded.
+  // The server deletes expired IDs when it records another one.
   await apply('other')
   expect(await apply('one')).toBe(true)
 }
 
-/** The server's clock is set back, and keeps what a dead box held. */
+/** The server's clock is set back, and keeps the lock of a dead box. */
 async function keptLonger(): Promise<void> {
   const lease = 500
   const clock = new FakeClock()

@@ -8,8 +8,7 @@ import { DATABASE } from '../../src/engines/file/folder.js'
 import { open } from '../../src/open.js'
 
 /**
- * What is left of the newest commit of the file engine after a power cut. What reached the disk is what the files held
- * when they were last synced: a copy of them taken just then.
+ * Returns the value that the file engine has after a power cut. The disk is a copy of its files from their last sync.
  *
  * @param query the parameters of the engine's URL
  */
@@ -17,7 +16,7 @@ export async function afterPowerCut(query: string): Promise<unknown> {
   const machine = await mkdtemp(join(tmpdir(), 'signalbox-'))
   const disk = await mkdtemp(join(tmpdir(), 'signalbox-'))
   const reachDisk = (): void => {
-    // By another process, because closing a database file in this one would drop SQLite's locks on it.
+    // Another process copies, because closing a database file in this one would drop SQLite's locks on it.
     for (const file of [DATABASE, `${DATABASE}-wal`])
       execFileSync('cp', [join(machine, file), join(disk, file)])
   }

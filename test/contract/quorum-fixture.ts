@@ -32,13 +32,13 @@ async function killed(members: readonly RedisServer[]): Promise<void> {
   await Promise.all(members.map(server => server.kill()))
 }
 
-/** A box of a process whose wall clock is an hour behind. */
+/** Opens a box of a process whose wall clock is an hour behind. */
 async function lateBox(members: readonly RedisServer[]): Promise<Box> {
   const numbers = new NumberClock(() => (performance.timeOrigin + performance.now() - HOUR) * 1000)
   return Box.join(await quorumEngine(members, { numbers }), systemClock)
 }
 
-/** Waits until each server has all that another one has given. */
+/** Waits until all servers know the same holders. */
 async function agreed(prefix: string): Promise<void> {
   const watching = await Promise.all((await servers()).map(({ url }) => open(`${url}?prefix=${prefix}`)))
   const given = async (box: Box): Promise<string> =>
@@ -48,7 +48,7 @@ async function agreed(prefix: string): Promise<void> {
       .join()
   try {
     await until(
-      'all have heard of what is held',
+      'all servers know the same holders',
       async () => new Set(await Promise.all(watching.map(given))).size === 1,
     )
   } finally {
@@ -61,29 +61,29 @@ async function votedTwice(): Promise<void> {
   const members = await startRedisServers(3)
   try {
     const [first, second, third] = members as [RedisServer, RedisServer, RedisServer]
-    // This box finds no server where the first one is.
+    // This box finds no server in place of the first one.
     const nowhere = { host: first.host, port: await freePort() }
     await using one = await open(quorumUrl([nowhere, second, third]))
-    // Long enough for its next renewal, which would notify it, to come after all this.
+    // Long enough that its next renewal, which would notify it, comes after all this.
     const held = await one.mutex('key').acquire({ lease: '24s' })
-    // What voted for it is gone, what did not is there: these two are a majority.
+    // The second server has lost its vote, and the first has never voted: these two are a majority.
     await second.restart()
     await using other = await open(quorumUrl(members))
     const next = await other.mutex('key').acquire({ wait: '5s' })
     held.assertHeld()
     expect(next.token).toBeGreaterThan(held.token)
-    await until('the holder is told', () => held.signal.aborted)
+    await until('the holder is notified', () => held.signal.aborted)
     next.assertHeld()
   } finally {
     await killed(members)
   }
 }
 
-/** Three of two permits are held, because each of their holders could not reach other servers. */
+/** Three of two permits are held, because two holders could not reach some servers, each different ones. */
 async function onePermitTooMany(): Promise<void> {
   const members = await startRedisServers(5)
   const cut: Proxy[] = []
-  /** A box whose way to some of the servers can be cut. */
+  /** Opens a box whose network to some of the servers can be cut. */
   const boxFarFrom = async (indexes: readonly number[]): Promise<{ box: Box; cut: () => void }> => {
     const ways = await Promise.all(indexes.map(index => Proxy.start(members[index]!.port)))
     cut.push(...ways)
@@ -108,7 +108,7 @@ async function onePermitTooMany(): Promise<void> {
     for (const index of members.keys()) await until('both are known', () => isThere(index, 2))
     near.cut()
     far.cut()
-    // What is not renewed there ends there, and each keeps a majority.
+    // A grant ends on the servers that its renewals do not reach, and each grant keeps a majority.
     for (const index of [0, 1, 3, 4]) await until('one is known', () => isThere(index, 1))
     await using third = await open(quorumUrl(members))
     await using grant = await third.semaphore('key', options).acquire({ wait: '10s' })
@@ -169,7 +169,10 @@ export const quorum: EngineFixture = {
     async P5() {
       const members = await servers()
       const prefix = `${randomUUID()}:`
-      /** Only the servers whose votes it needs get requests from the first box: it asks the others with a wait of 0. */
+      /**
+       * Lets requests of the first box reach only the servers whose votes it needs. It asks the others with a wait of
+       * 0.
+       */
       const between = (engine: VotingEngine): VotingEngine => {
         const submit = engine.submit.bind(engine)
         engine.submit = async (operation, ballot) =>
@@ -185,13 +188,13 @@ export const quorum: EngineFixture = {
       const other = await holder.mutex('other').acquire()
       const asked = waiter.mutex('key', 'other').acquire()
       await queued(waiter, 'key', 1)
-      // It looks once because its messages arrive from now on.
+      // It checks in once when its subscription begins.
       await pause(200)
-      const looks = (): number => engine.count('checkIn') + engine.count('alive')
-      const before = looks()
+      const checks = (): number => engine.count('checkIn') + engine.count('alive')
+      const before = checks()
       await key.release()
-      // If a server was late, the same ones know of both grants, and none wakes it.
-      await until('it has looked', () => looks() > before)
+      // If a server was late, the same servers know both grants, and none of them wakes the waiter.
+      await until('it has checked in', () => checks() > before)
       other.assertHeld()
       expect(await soFar(asked)).toBe('pending')
       await other.release()
@@ -212,8 +215,8 @@ export const quorum: EngineFixture = {
         clocks[2]!.set(HOUR)
         const next = await other.mutex('key').acquire({ wait: '10s' })
         expect(next.token).toBeGreaterThan(held.token)
-        // Its next renewal, at a third of the lease, notifies the first.
-        await until('it is told', () => held.signal.aborted)
+        // Its next renewal, after a third of the lease, notifies the first holder.
+        await until('it is notified', () => held.signal.aborted)
         expect(() => held.assertHeld()).toThrow(LostError)
         next.assertHeld()
       } finally {

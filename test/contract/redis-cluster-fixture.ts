@@ -36,7 +36,7 @@ export const redisCluster: EngineFixture = {
   async network({ url }) {
     const { masters } = await cluster()
     const proxies = await Promise.all(masters.map(({ port }) => Proxy.start(port)))
-    // The nodes name each other without the proxies.
+    // The nodes report their own addresses, without the proxies.
     const places = masters.map(({ host, port }, index) => [`${host}:${port}`, proxies[index]!] as const)
     const redis = new Cluster([...proxies], {
       natMap: Object.fromEntries(places.map(([node, { host, port }]) => [node, { host, port }])),

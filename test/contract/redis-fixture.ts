@@ -17,7 +17,7 @@ import { queued, until } from '../../packages/conformance/src/time.js'
 
 const HOUR = 3_600_000
 
-/** Counts what is in all keys with a prefix. */
+/** Counts the members of all keys with a prefix. A string counts as one. */
 const COUNT = `
   local count = 0
   local sizes = { hash = 'HLEN', zset = 'ZCARD', list = 'LLEN', set = 'SCARD' }
@@ -33,7 +33,7 @@ export async function recordsOf(servers: readonly RedisServer[], prefix: string)
   return counts.reduce<number>((sum, count) => sum + Number(count), 0)
 }
 
-/** What a client says on its connection for messages. */
+/** Matches the data that a client sends on its connection for messages. */
 export const HINTS = /subscribe/i
 
 let shared: Promise<RedisServer> | undefined
@@ -47,7 +47,7 @@ function server(): Promise<RedisServer> {
 interface Replicated extends AsyncDisposable {
   readonly master: RedisServer
   readonly replica: RedisServer
-  /** From when it settles the replica gets nothing more. */
+  /** When it settles, the replica has everything that was written before, and receives nothing more. */
   cut(): Promise<void>
 }
 
@@ -99,7 +99,7 @@ async function forgottenGrant(): Promise<void> {
 
 /** The holder at the old master keeps renewing while the replica that took its place has given the lock away. */
 async function splitBrain(): Promise<void> {
-  // Two thirds of it are as long as a process stalls.
+  // Two thirds of it are as long as a stall of the process.
   const lease = 3000
   await using servers = await startReplicated()
   await using one = await open(servers.master.url)
@@ -131,7 +131,7 @@ async function setBack(): Promise<void> {
     tokens.push(grant.token)
   }
   expect(tokens[1]).toBeLessThan(tokens[0]!)
-  // What was lost alone costs nothing.
+  // A lost grant alone does not lower the next token.
   expect(tokens[2]).toBeGreaterThan(tokens[0]!)
 }
 
@@ -153,7 +153,7 @@ async function replicaBehind(): Promise<void> {
   await using other = await open(servers.replica.url)
   const next = await tokenAt(other)
   expect(next).toBeLessThan(lost)
-  // Over what it had got it does not go back.
+  // Tokens do not fall below those that the replica has received.
   expect(next).toBeGreaterThan(copied)
 }
 
@@ -178,7 +178,7 @@ export const redis: EngineFixture = {
       const held = await one.mutex('key').acquire()
       const asked = other.mutex('key').acquire()
       await queued(one, 'key', 1)
-      // Between the release and the poll of the woken waiter, any client can take the key.
+      // Between the release and the check-in of the woken waiter, any client can take the key.
       engine.delivers = () => false
       let goOn = (): void => undefined
       const taken = new Promise<void>(resolve => (goOn = resolve))
@@ -205,8 +205,8 @@ export const redis: EngineFixture = {
       expect(await apply()).toBe(true)
       const second = await other.mutex('key').acquire({ wait: '10s' })
       expect(second.token).toBeGreaterThan(held.token)
-      // Its next renewal, at a third of the lease, notifies the first.
-      await until('it is told', () => held.signal.aborted)
+      // Its next renewal, after a third of the lease, notifies the first holder.
+      await until('it is notified', () => held.signal.aborted)
       expect(() => held.assertHeld()).toThrow(LostError)
       second.assertHeld()
     },

@@ -4,8 +4,8 @@ import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
 import { adverse, conformance } from '../../packages/conformance/src/index.js'
 
 /**
- * What every engine does, promise by promise. A file can take one part of the checks, so that several processes share
- * those of a slow engine.
+ * Adds a test for each check that an engine has to pass. A file can take one part of the checks, so that several
+ * processes share those of a slow engine.
  */
 export function contractSuite(fixture: EngineFixture, { part, of } = { part: 1, of: 1 }): void {
   const checks = conformance(fixture).filter((_, index) => index % of === part - 1)
@@ -13,8 +13,8 @@ export function contractSuite(fixture: EngineFixture, { part, of } = { part: 1, 
 }
 
 /**
- * What every engine does under adverse conditions.
- * @param left the names of the checks that are left out; each must be the name of one
+ * Adds a test for each adverse check.
+ * @param left names of checks to leave out; each must be the name of exactly one
  */
 export function adverseSuite(fixture: EngineFixture, left: readonly string[] = []): void {
   describe(fixture.name, () => {
@@ -22,7 +22,7 @@ export function adverseSuite(fixture: EngineFixture, left: readonly string[] = [
   })
 }
 
-/** Some parts of what every engine does, for an engine that differs from another in these. */
+/** Adds some parts of the checks, for an engine that differs from another only in these. */
 export function contractParts(
   fixture: EngineFixture,
   ...parts: readonly ((fixture: EngineFixture) => void)[]
@@ -30,7 +30,10 @@ export function contractParts(
   contractPartsBut(fixture, [], ...parts)
 }
 
-/** The same without some checks. @param left their names without that of the part; each must be the name of one. */
+/**
+ * Adds some parts of the checks, except some checks.
+ * @param left names of checks to leave out, without that of the part; each must be the name of exactly one
+ */
 export function contractPartsBut(
   fixture: EngineFixture,
   left: readonly string[],
@@ -53,7 +56,7 @@ function isNamed(check: Check, name: string): boolean {
   return check.name.endsWith(` > ${name}`)
 }
 
-/** Neighbours do much the same, such as starting processes, so they are not run at once: every twelfth check is. */
+/** Neighbouring checks do similar work, such as starting processes. So every twelfth check runs at once instead. */
 const APART = 12
 
 function register(checks: readonly Check[]): void {
@@ -61,7 +64,7 @@ function register(checks: readonly Check[]): void {
   const spread = Array.from({ length: APART }, (_, rest) =>
     concurrent.filter((_, index) => index % APART === rest),
   )
-  // The runner runs adjacent checks at the same time. It limits their time, as its settings say.
+  // The test runner runs adjacent checks at the same time. Its settings limit their duration.
   for (const check of spread.flat()) test.concurrent(check.name, () => check.run(Infinity))
   for (const check of checks.filter(check => !check.concurrent)) test(check.name, () => check.run(Infinity))
 }

@@ -27,7 +27,7 @@ export function zookeeperOn(name: string, start: () => Promise<ZooKeeperServer>)
     guarantees: ZOOKEEPER_GUARANTEES,
     knowsChanges: true,
     hasClock: false,
-    // A request waits for another connection as long as its session, and then for two seconds for another session.
+    // A request waits for another connection until its session ends, and then two seconds for another session.
     failsWithin: 13_000,
     weaknesses: {
       async P2() {
@@ -60,7 +60,7 @@ export function zookeeperOn(name: string, start: () => Promise<ZooKeeperServer>)
         close: () => counting.close(),
       }
     },
-    // The default, because a session must be 12 times as long as the round trips that these checks delay.
+    // The default timeout, because a session must last 12 times as long as the delayed round trips of these checks.
     network: ({ url }) => behindProxy(url.replace('sessionTimeout=6s', 'sessionTimeout=10s'), openZooKeeper),
   }
 }

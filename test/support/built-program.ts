@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 
 /**
- * The path of a compiled program: `test/support/file/box.process.js`. Tests run from the sources, programs from
+ * Returns the path of a compiled program: `test/support/file/box.process.js`. Tests run from the sources, programs from
  * `build/`.
  */
 export function builtProgram(path: string): string {

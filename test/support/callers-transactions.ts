@@ -3,7 +3,7 @@ import { InvalidArgumentError, LostError, UnavailableError, type Box, type Claim
 import type { SqlTransaction } from '../../src/engine/contract.js'
 import { queued, soFar } from '../../packages/conformance/src/time.js'
 
-/** A client of the caller's, whose transactions bind grants and write values. */
+/** A client of the caller. Its transactions bind grants and write values. */
 export type CallersClient = Extract<SqlTransaction, { query: unknown }> & {
   query(text: string): PromiseLike<unknown>
 }
@@ -21,7 +21,7 @@ export interface CallersPlace extends AsyncDisposable {
 /** The lease of a grant that is to expire, in milliseconds. */
 const SHORT = 1000
 
-/** Defines the tests that hold for every place with transactions of the caller's. */
+/** Defines the tests of callers' transactions for a kind of place. */
 export function testCallersTransactions(open: () => Promise<CallersPlace>): void {
   /** Returns a client that has begun a transaction. */
   async function begun(place: CallersPlace): Promise<CallersClient> {
@@ -188,7 +188,7 @@ export function testCallersTransactions(open: () => Promise<CallersPlace>): void
     await client.query('rollback')
   })
 
-  test('values are written when the transaction commits, and their ids are recorded', async () => {
+  test('values are written when the transaction commits, and their IDs are recorded', async () => {
     await using place = await open()
     const { box, other } = place
     const store = box.store('accounts')

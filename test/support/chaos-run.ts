@@ -4,19 +4,19 @@ import type { History } from '../../apps/chaos/history.js'
 import type { Report } from '../../apps/chaos/report.js'
 import { CommandPlace } from '../integration/command-line.js'
 
-/** How a run of the fault harness ended, and what it wrote. */
+/** The exit status and the output of a run of the fault harness. */
 interface ChaosEnd {
   readonly status: number | null
   readonly stderr: string
   readonly report: Report
   readonly history: History
-  /** What `--picture picture.svg` drew. */
+  /** The SVG of `--picture picture.svg`. */
   readonly picture: string | undefined
-  /** Broken promises other than that everything continues in time, which a busy machine breaks by itself. */
+  /** Broken promises except P9, that everything continues in time, because a busy machine alone breaks it. */
   readonly findings: readonly string[]
 }
 
-/** Runs `signalbox chaos` in a folder of its own, and gives what it reported. */
+/** Runs `signalbox chaos` in a folder of its own, and returns its results. */
 export async function chaosRun(...args: readonly string[]): Promise<ChaosEnd> {
   await using place = new CommandPlace()
   const { status, stderr } = await place.signalbox(

@@ -1,36 +1,36 @@
 import type { Awaitable, Listener } from '../../src/engine/contract.js'
 
-/** The distance between a box and an engine: questions, answers and hints take their time, each kind in its order. */
+/** Delays the requests, answers and hints between a box and an engine. Each kind keeps its order. */
 export class DistantLine {
   readonly #way: () => Promise<void>
-  #lastQuestion: Promise<unknown> = Promise.resolve()
+  #lastRequest: Promise<unknown> = Promise.resolve()
   #lastAnswer: Promise<unknown> = Promise.resolve()
   #lastHint: Promise<unknown> = Promise.resolve()
 
-  /** @param way takes the time of one way. */
+  /** @param way resolves after the delay of one way */
   constructor(way: () => Promise<void>) {
     this.#way = way
   }
 
-  /** Executes a question at the other end, after those before it. The answer comes after those before it. */
+  /** Executes a request at the other end, after earlier requests. Its answer arrives after earlier answers. */
   send<T>(execute: () => Awaitable<T>): Promise<T> {
-    const carriedOut = this.#lastQuestion.then(() => this.#way()).then(execute)
-    this.#lastQuestion = carriedOut.catch(() => undefined)
-    const answer = this.#answered(carriedOut, this.#lastAnswer)
+    const executed = this.#lastRequest.then(() => this.#way()).then(execute)
+    this.#lastRequest = executed.catch(() => undefined)
+    const answer = this.#answered(executed, this.#lastAnswer)
     this.#lastAnswer = answer.catch(() => undefined)
     return answer
   }
 
-  /** Settles when all questions so far were executed. */
+  /** Settles when all requests so far have been executed. */
   async arrived(): Promise<void> {
-    await this.#lastQuestion
+    await this.#lastRequest
   }
 
-  /** A listener at the other end. @param isDeaf whether hints get lost. */
+  /** Returns a listener for the other end. @param isDeaf whether hints get lost */
   hintsFor(listener: Listener, isDeaf = () => false): Listener {
-    const later = (tell: () => void): void => {
+    const later = (notify: () => void): void => {
       if (isDeaf()) return
-      this.#lastHint = this.#lastHint.then(() => this.#way()).then(tell)
+      this.#lastHint = this.#lastHint.then(() => this.#way()).then(notify)
     }
     return {
       wake: id => later(() => listener.wake(id)),
@@ -43,9 +43,9 @@ export class DistantLine {
     }
   }
 
-  async #answered<T>(carriedOut: Promise<T>, before: Promise<unknown>): Promise<T> {
+  async #answered<T>(executed: Promise<T>, before: Promise<unknown>): Promise<T> {
     try {
-      return await carriedOut
+      return await executed
     } finally {
       await this.#way()
       await before

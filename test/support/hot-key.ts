@@ -3,7 +3,7 @@ import type { Box } from '../../src/box.js'
 import { pause } from '../../packages/conformance/src/time.js'
 import { until } from './servers/until.js'
 
-/** Tasks of a process that do nothing but take one lock, until they are asked to end. */
+/** Tasks of a process that acquire one lock over and over, until `end` is called. */
 export class HotKey {
   readonly tokens: bigint[] = []
   readonly #end = new AbortController()
@@ -19,7 +19,7 @@ export class HotKey {
     })
   }
 
-  /** The greatest number of turns of one number. */
+  /** Maximum number of turns of one grant number. */
   get turns(): bigint {
     return this.tokens.reduce((most, token) => ((token & 1023n) > most ? token & 1023n : most), 0n)
   }
@@ -32,10 +32,12 @@ export class HotKey {
   }
 }
 
-/** The key stays with the tasks while only they want it, and a request of another process is next, every time. */
+/**
+ * Asserts that the tasks keep the key while only they want it, and that a request of another process is always next.
+ */
 export async function givesWay(hot: HotKey, other: Box): Promise<void> {
   const { tokens } = hot
-  // One number has at most 16 turns where others may wait.
+  // One grant number has at most 16 turns if others may wait.
   await until(() => hot.turns > 16n)
   for (let round = 0; round < 20; round++) {
     const known = tokens.length

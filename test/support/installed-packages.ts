@@ -16,7 +16,7 @@ export function linkPackages(folder: string, packages: readonly string[]): void 
     symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name))
 }
 
-/** Runs a program where only these packages and the built library are installed; returns its output. */
+/** Runs a program in a folder that has only these packages and the built library. Returns its output. */
 export async function runWithPackages(
   program: string,
   packages: readonly string[],

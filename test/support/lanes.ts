@@ -1,9 +1,9 @@
-/** How many are done at a time. */
+/** Number of calls at a time. */
 const LANES = 6
 
 /**
- * Does something with each number of a range, several at a time: each has keys of its own, so one can reckon while the
- * server works for another. Begins no more once one has failed, and settles when those that were begun have ended.
+ * Calls `work` with each number of a range, several at a time. Each call has keys of its own, so one can compute while
+ * the server works for another. Starts no call after a failure, and settles when all started calls have ended.
  */
 export async function inLanes(
   first: number,

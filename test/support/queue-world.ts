@@ -17,10 +17,10 @@ import type { Grant, WriteGrant } from '../../src/core/grant.js'
 
 const KEY = 'key'
 const LEASE = 10_000
-/** The session of the box, and the other one that wants the same key. */
+/** The session that competes with the box for the key. */
 const RIVAL = 'rival'
 
-/** What all callers of a world ask for. */
+/** The mode of the claims of all callers of a world. */
 export type Kind = 'exclusive' | 'shared' | 'permits'
 
 const claims: Readonly<Record<Kind, readonly Claim[]>> = {
@@ -91,7 +91,7 @@ class SteppedEngine implements Engine {
     resolve(outcome!.value)
   }
 
-  /** The connection ends before the oldest operation was sent, or before its reply arrived. */
+  /** Ends the connection before the oldest operation was sent, or before its reply arrived. */
   fail(): void {
     const { outcome, reject } = this.calls.shift()!
     const context = { engine: this.name }
@@ -116,7 +116,7 @@ interface Caller {
 /** Maximum of each in one sequence of steps. */
 const bounds = { callers: 3, failures: 1, lostHints: 1, pauses: 2, visits: 1, downgrades: 1 }
 
-/** How long callers may wait for a free key after a message was lost, in milliseconds. */
+/** Maximum wait of callers for a free key after a message was lost, in milliseconds. */
 const MAX_DELAY = 2700
 
 /** One box with callers of one kind, and a rival for the same key, driven step by step. */
@@ -218,7 +218,7 @@ class QueueWorld {
         this.#isSmooth = false
         this.#rival = undefined
         break
-      // So long that no further turn is fair.
+      // Long enough that no further turn of the box is fair.
       case 'pass':
         this.#left.pauses--
         this.#isSmooth = false
@@ -234,7 +234,7 @@ class QueueWorld {
     await settled()
   }
 
-  /** What the next steps can depend on, as text. */
+  /** Returns the state on which the next steps can depend, as text. */
   signature(): string {
     const now = this.#clock.now()
     const { calls, hints, state } = this.#engine
@@ -252,7 +252,7 @@ class QueueWorld {
     ])
   }
 
-  /** What is wrong now, if anything. */
+  /** Returns a message about a fault of the current state, if there is one. */
   fault(): string | undefined {
     const holders = this.#callers.filter(({ phase, grant }) => phase === 'granted' && isHeld(grant!)).length
     const rivalHolds = this.#rival && this.#engine.state.request(this.#rival.id)?.phase === 'held'
@@ -266,11 +266,11 @@ class QueueWorld {
       return `caller ${lastGranted} was granted before ${firstWaiting}`
     if (this.#kind === 'shared' && this.#rival && !rivalHolds && lastGranted >= this.#callersBefore)
       return `caller ${lastGranted} was granted before the rival`
-    // After a failure, the box removes what is left at intervals.
+    // After a failure, the box removes unused requests and grants at intervals.
     return this.#engine.calls.length > 0 || this.#hasFailed ? undefined : this.#surplus()
   }
 
-  /** What the engine has that no caller uses. */
+  /** Returns a message if the engine has requests or grants that no caller uses. */
   #surplus(): string | undefined {
     const count = (phases: readonly string[], all: Iterable<{ readonly phase: string }>): number =>
       [...all].filter(({ phase }) => phases.includes(phase)).length
@@ -284,9 +284,9 @@ class QueueWorld {
     return undefined
   }
 
-  /** Goes on under kind conditions until nothing is left to do, and says what is wrong then. */
+  /** Continues without disturbances until nothing is left to do. Returns a message about a fault, if there is one. */
   async end(): Promise<string | undefined> {
-    // Nothing that has failed so far delays what follows.
+    // Earlier failures do not delay the following steps.
     let delay = 0
     for (let round = 0; round < 400; round++) {
       const fault = this.fault()
@@ -388,8 +388,8 @@ const starts: readonly (readonly string[])[] = [
 ]
 
 /**
- * Takes every sequence of up to `depth` steps from each start, breadth first; of several that lead to the same state
- * only the first. Ends each of them under kind conditions. Returns the number of states, or the steps to a fault.
+ * Takes every sequence of up to `depth` steps from each start, breadth first. Of several that lead to the same state,
+ * takes only the first. Ends each of them without disturbances. Returns the number of states, or the steps to a fault.
  */
 export async function searchQueue(
   kind: Kind,

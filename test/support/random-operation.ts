@@ -7,7 +7,7 @@ import { lockRequest } from './lock-request.js'
 
 const VALUES = ['s/x', 's/y', 's/z']
 
-/** A random operation of a session on what there is. @param wide whether it may claim several keys exclusively */
+/** Returns a random operation of a session. @param wide whether it may claim several keys exclusively */
 export function randomOperation(
   random: Random,
   world: World,
@@ -32,7 +32,7 @@ export function randomOperation(
       const several = keys.map(key => claim(random, key))
       const alone = !wide && several.every(({ mode }) => mode === 'exclusive')
       const { claims } = claimSet(alone ? several.slice(0, 1) : several)
-      // Now and then one is sent again, as when its answer was lost.
+      // Now and then a session repeats a request, as after the loss of its answer.
       if (random.below(3) === 0 && world.repeatable?.request.session === session) return world.repeatable
       const fresh = asked(`${session}.${step}`, claims)
       // A port may free the other keys of a wide grant later than the original does.
@@ -93,7 +93,7 @@ export function randomOperation(
   }
 }
 
-/** A random operation of a session while many requests wait for two keys. Parameters as of randomOperation. */
+/** Returns a random operation of a session while many requests wait for two keys. Parameters as of randomOperation. */
 export function crowdedOperation(
   random: Random,
   world: World,
@@ -132,13 +132,13 @@ export function crowdedOperation(
     const named = own.filter(() => random.below(3) > 0)
     return { type: 'alive', session, requests: named.map(each => world.request(each)) }
   }
-  // All that can be woken claim their keys soon.
+  // All waiters that can be woken check in soon.
   const waiting = [...world.requests.values()].flat().find(each => !world.granted.has(each))
   if (kind < 13 && waiting) return { type: 'checkIn', request: world.request(waiting), lease, wait: Infinity }
   return { type: 'sweepExpired', keys: LOCKS.slice(0, 2) }
 }
 
-/** A random operation of a session while many requests hold one key, and some others wait. */
+/** Returns a random operation of a session while many requests hold one key, and some others wait. */
 export function togetherOperation(random: Random, world: World, session: Session, step: number): Operation {
   const own = world.requests.get(session)!
   const id = own[random.below(Math.max(1, own.length))] ?? 'amy.none'

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 
-/** What a program printed. */
+/** The output of a program. */
 export interface Output {
   readonly stdout: string
   readonly stderr: string
@@ -9,9 +9,9 @@ export interface Output {
 /**
  * Runs a program to its end, without input.
  *
- * @param timeLimit in milliseconds; what runs longer is killed together with the processes it started
+ * @param timeLimit milliseconds; after that, the program is killed together with the processes that it started
  * @param environment variables in addition to those of this process
- * @throws Error with all that it printed, when it can't start, fails, or takes too long
+ * @throws Error with its output when it can't start, fails, or takes too long
  */
 export function runProgram(
   command: string,

@@ -8,9 +8,9 @@ export interface StoredRequest {
   readonly phase: RequestReport['phase']
   /** When it expires without a sign of its session, in milliseconds. */
   readonly expires: number
-  /** Of a waiter that signs cover: when the last sign of its session came. */
+  /** Time of the last sign of its session; undefined unless it is a waiter that signs cover. */
   readonly seen: number | undefined
-  /** Undefined where an engine stores none, because nothing depends on it. */
+  /** Undefined if the engine stores none, because nothing depends on it. */
   readonly lease: number | undefined
   readonly number: number
   readonly since: number
@@ -19,7 +19,7 @@ export interface StoredRequest {
   readonly claims: readonly Claim[]
 }
 
-/** All that an engine stores of locks. */
+/** The locks that an engine stores. */
 export interface StoredTable {
   readonly requests: ReadonlyMap<string, StoredRequest>
   /** The IDs of the requests for each key, in order of arrival. */
@@ -50,7 +50,7 @@ export function storedIn(state: MemoryState): StoredTable {
   return { requests, queues }
 }
 
-/** Claims in the order of their keys. */
+/** Returns claims in the order of their keys. */
 export function inOrder(claims: readonly Claim[]): readonly Claim[] {
   return claims.toSorted((one, other) => (one.key < other.key ? -1 : 1))
 }

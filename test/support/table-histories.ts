@@ -3,10 +3,10 @@ import { inLanes } from './lanes.js'
 import { crowdedOperation, randomOperation, togetherOperation } from './random-operation.js'
 import { LOCKS, SESSIONS, World, type TablePort } from './table-world.js'
 
-/** How many operations a history has. */
+/** Number of operations of a history. */
 export const STEPS = 80
 
-/** How much time passes between two operations, in milliseconds. */
+/** Times that pass between two operations, in milliseconds. */
 const PASSES = [0, 0, 0, 0, 0, 0, 0, 5, 5, 30, 30, 400, 400, 1000, 1200, 6000]
 
 /** The operations of a history: any, those while many wait for few keys, or those while many hold one key. */
@@ -14,10 +14,10 @@ const OPERATIONS = { any: randomOperation, crowded: crowdedOperation, together: 
 export type HistoryKind = keyof typeof OPERATIONS
 
 /**
- * Has the lock table and a port go through random histories side by side.
- * @param portFor makes a port for the seed of a history.
- * @param first the seed of the first history; the others count on from there.
- * @throws Error with seed and history where they differ
+ * Compares the lock table and a port by random histories.
+ * @param portFor makes a port for the seed of a history
+ * @param first the seed of the first history; the others follow it
+ * @throws Error with seed and history if they differ
  */
 export async function compareHistories(
   portFor: (seed: number) => TablePort,

@@ -4,9 +4,9 @@ import { NOW, type Transition } from './table-search.js'
 import { isAlone, World, type Differences, type TablePort } from './table-world.js'
 
 /**
- * Has a port decide operations of a search, each on the state in which the search has it.
- * @returns how many it has decided.
- * @throws Error with the operation that is decided differently
+ * Lets a port decide the operations of a search, each on its state in the search.
+ * @returns the number of operations that it has decided
+ * @throws Error with an operation that it decides differently
  */
 export async function replay(
   portFor: (place: number) => TablePort,
@@ -36,14 +36,14 @@ export async function replay(
 /** Whether a port decides an operation as the lock table does. */
 function isComparable(operation: TableOperation, table: StoredTable, differences: Differences): boolean {
   const requests = [...table.requests.values()]
-  // Nothing is left of a light grant that has expired, so its request can come again.
+  // Nothing is left of an uncontended grant that has expired, so its request can come again.
   const again =
     operation.type === 'enqueue'
       ? operation.request.id
       : operation.type === 'extendOrYield'
         ? operation.next.id
         : ''
-  if (differences.keepsLightGrants && isExpiredAlone(again, table)) return false
+  if (differences.keepsUncontendedAsKeys && isExpiredAlone(again, table)) return false
   switch (operation.type) {
     case 'revoke':
       return differences.canRevoke === true
@@ -52,7 +52,7 @@ function isComparable(operation: TableOperation, table: StoredTable, differences
       return requests.every(({ phase, expires }) => phase !== 'held' || NOW < expires)
     case 'enqueue':
       if (!operation.steal) return true
-      // Only the keys are freed that are stolen from a light grant.
+      // A steal from an uncontended grant frees only the stolen keys.
       return (
         differences.canSteal === true &&
         requests.every(({ id, claims }) => claims.length === 1 || !isAlone(id, table))

@@ -13,7 +13,7 @@ import type { TableOperation } from './stored-table.js'
 
 /** Longer than a waiter blocks others without a sign, so that it then keeps its place for a while. */
 const LEASE = WAITER_TTL + 1000
-/** When each operation of the search is executed. */
+/** Clock time of each operation of the search. */
 export const NOW = 100_000
 /** The number of the last grant in each state. */
 const NUMBER = 1000
@@ -31,11 +31,11 @@ function claimsOf(modes: string): readonly Claim[] {
   return KEYS.flatMap((key, place) => MODES[modes[place] as keyof typeof MODES]?.(key) ?? [])
 }
 
-/** A request of a state. Its place tells its session, and the number of a grant. */
+/** A request of a state. Its place determines its session, and the number of its grant. */
 interface Entry {
   readonly claims: readonly Claim[]
   readonly phase: Request['phase']
-  /** How soon it expires, in milliseconds; negative after that. */
+  /** Time until it expires, in milliseconds; negative after that. */
   readonly left: number
   readonly isCovered: boolean
 }
@@ -45,37 +45,38 @@ type State = readonly Entry[]
 
 /** An operation on a state, by a session. */
 export interface Transition {
-  /** Makes the table in the state before it. */
+  /** Makes the table in the state before the operation. */
   readonly table: () => MemoryState
   readonly session: string
   readonly operation: TableOperation
 }
 
-/** What to search. */
+/** The limits of a search. */
 interface Scope {
-  /** The claims that requests have, of {@link ALL_CLAIMS}. */
+  /** The claims of requests, of {@link ALL_CLAIMS}. */
   readonly claims: readonly string[]
   /** Maximum number of requests at a time, each of a session of its own. */
   readonly requests: number
-  /** After how many operations to end. */
+  /** Maximum number of operations in a row. */
   readonly maxDepth: number
 }
 
-/** How much was searched. */
+/** The extent of a search. */
 interface Searched {
   readonly states: number
   readonly transitions: number
-  /** After how many operations each of the states can be reached; the search is complete if no further ones follow. */
+  /** Number of operations in a row within which each state can be reached. */
   readonly depth: number
+  /** Whether no further states follow. */
   readonly isComplete: boolean
 }
 
 /**
  * Searches the states of the lock table breadth first: three sessions with a request each, two keys, all operations in
- * every state, repeated and on what is gone, and time that passes to the next expiry. States that differ by the names of
- * sessions or keys are one.
- * @param visit is called with each operation before it is executed.
- * @throws Error with the way to it where an operation breaks a promise of the table
+ * every state, also repeated and on absent requests, and time that passes to the next expiry. States that differ only
+ * by the names of sessions or keys count as one.
+ * @param visit is called with each operation before it is executed
+ * @throws Error with the steps to an operation that breaks a promise of the table
  */
 export function searchTable(
   { claims, requests, maxDepth }: Scope,
@@ -119,7 +120,7 @@ export function searchTable(
 
 const naive = new NaiveTable(0)
 
-/** The state after an operation. Checks what it did. */
+/** Returns the state after an operation. Checks its effects. */
 function after(state: State, operation: TableOperation): State {
   const table = tableOf(state)
   const effects: Effect[] = []
@@ -239,7 +240,7 @@ function check(
   }
 }
 
-/** How soon a holder or a reservation expires for which the request is the first waiter, on any of its keys. */
+/** Time until a holder or a reservation expires on any key of the request where it is the first waiter. */
 function firstEnd(
   request: Request,
   requests: readonly Request[],
@@ -255,7 +256,7 @@ function firstEnd(
   return Math.min(...ends)
 }
 
-/** The keys whose queues an operation has served. */
+/** Returns the keys whose queues an operation has served. */
 function servedBy(
   operation: TableOperation,
   outcome: unknown,
@@ -347,16 +348,16 @@ function* operationsIn(
   }
 }
 
-/** How soon a request expires, or loses its place. */
+/** Time until a request expires, or loses its place, in milliseconds. */
 function untilChange(state: State): number {
   const times = state.flatMap(({ phase, left }) => (phase === 'waiting' ? [left, left + keptFor] : [left]))
   return Math.min(...times.filter(time => time > 0))
 }
 
-/** How long a silent waiter keeps its place. */
+/** Time for which a silent waiter keeps its place, in milliseconds. */
 const keptFor = LEASE - WAITER_TTL
 
-/** One of the states that differ by the names of the keys only, with times that no longer matter as one. */
+/** Returns the same state for all that differ only by the names of the keys, or by times that no longer matter. */
 function canonical(state: State): State {
   const known = state.map((entry): Entry => ({
     ...entry,

@@ -17,50 +17,51 @@ import { storedIn, type SentHint, type StoredRequest, type StoredTable } from '.
 
 export const SESSIONS = ['amy', 'ben', 'cat'] as const
 export type Session = (typeof SESSIONS)[number]
-/** Lock keys, some of which begin alike or look like what stands in the queues. */
+/** Lock keys. Some of them begin alike, or look like entries of a queue. */
 export const LOCKS = ['a', 'b', 'b:0', '1:a', 'o\'\u{1f682}"\\ %']
 
-/** What a port of the lock table did with one operation. */
+/** The result of one operation in a port of the lock table. */
 export interface Answered {
   readonly answer: unknown
   /** The hints for all sessions. */
   readonly hints: readonly SentHint[]
   /** The keys that the own session has to sweep after the claim window; undefined if its box knows them by the hints. */
   readonly reserved?: readonly string[]
-  /** What is stored afterwards. */
+  /** The stored state afterwards. */
   readonly stored: StoredTable
 }
 
-/** What a port does differently from the lock table by design, and nothing else. */
+/** The differences of a port from the lock table by design. It has no others. */
 export interface Differences {
-  /** Has enqueues that steal. */
+  /** Whether it has enqueues that steal. */
   readonly canSteal?: boolean
-  /** Takes requests of any session from it, by one operation. */
+  /** Whether one operation revokes the requests of any session. */
   readonly canRevoke?: boolean
-  /** Times are by this many milliseconds later, at most. */
+  /** Maximum delay of its times, in milliseconds. */
   readonly late?: number
-  /** Does not look behind a waiter for a holder to report. */
+  /** Whether it looks for a holder to report only in front of the first waiter. */
   readonly stopsAtWaiter?: boolean
-  /** Knows several holders as one, which may seem to expire earlier than any of them. */
+  /** Whether it keeps several holders as one, which may seem to expire earlier than any of them. */
   readonly groups?: boolean
   /**
-   * Keeps an exclusive grant that no other request has met as keys that expire. So nothing is left of it afterwards, and no
-   * hint announces that it is lost. Reports whether a grant is uncontended, and announces the first request that waits for it.
+   * Whether it keeps an exclusive grant that no other request has contended as keys that expire. Nothing is left of
+   * them afterwards, and no hint reports the loss. It reports whether a grant is uncontended, and sends a hint about
+   * the first request that waits for it.
    */
-  readonly keepsLightGrants?: boolean
+  readonly keepsUncontendedAsKeys?: boolean
 }
 
 /** A port of the lock table, with a place of its own. */
 export interface TablePort {
   readonly differences: Differences
   decide(session: string, operation: Operation, now: number): Promise<Answered>
-  /** Stores a table, and nothing else; of Redis, in keys that are strings. */
+  /** Stores a table, and nothing else. In Redis, held keys are strings. */
   write(stored: StoredTable, now: number): Promise<void>
-  /** Called when nothing more is decided. */
+  /** Called after the last decision. */
   end?(): void
 }
 
-/** Numbers and versions of one side by those of the other: they come up in the same order on both. */
+/** Maps numbers or versions of one side to those of the other. New ones appear in the same order on both sides. */
 class Counted {
   readonly #other = new Map<number, number>()
   #highest: readonly [number, number] = [0, 0]
@@ -75,7 +76,7 @@ class Counted {
     this.#other.set(one, other)
   }
 
-  /** Both sides have this number. */
+  /** Notes that both sides have this number. */
   know(number: number): void {
     this.#other.set(number, number)
     this.#highest = [Math.max(number, this.#highest[0]), Math.max(number, this.#highest[1])]
@@ -86,7 +87,7 @@ class Counted {
   }
 }
 
-/** The original in memory and a port on a server, which are given the same operations at the same times. */
+/** The original in memory and a port on a server, which get the same operations at the same times. */
 export class World {
   readonly differences: Differences
   readonly #port: TablePort
@@ -95,16 +96,16 @@ export class World {
   readonly #claims = new Map<string, readonly Claim[]>()
   /** The last number of each request, as the original has it. */
   readonly granted = new Map<string, number>()
-  /** An enqueue that was executed just now. */
+  /** The last operation, if it was an enqueue. */
   repeatable: Enqueue | undefined
-  /** When the next operation is executed. */
+  /** Clock time of the next operation. */
   now = 1000
   readonly requests = new Map<string, string[]>(SESSIONS.map(session => [session, []]))
   readonly #state: MemoryState
   readonly #effects: AnyEffect[] = []
   readonly #decisions: StateMachine
-  /** The grants that no other request has met. */
-  readonly #light = new Set<string>()
+  /** The grants that no other request has contended. */
+  readonly #uncontended = new Set<string>()
 
   constructor(port: TablePort, state = new MemoryState(1000, new VirtualClock())) {
     this.#port = port
@@ -114,33 +115,33 @@ export class World {
     this.#decisions = new StateMachine(this.#state, effect => this.#effects.push(effect))
   }
 
-  /** A world in which both have this table already. */
+  /** Creates a world in which both sides have this table already. */
   static async of(port: TablePort, state: MemoryState, now: number): Promise<World> {
     const world = new World(port, state)
     world.now = now
     const stored = storedIn(state)
     for (const { number } of stored.requests.values()) if (number > 0) world.#numbers.know(number)
     for (const { id } of stored.requests.values())
-      if (port.differences.keepsLightGrants && isAlone(id, stored)) world.#light.add(id)
+      if (port.differences.keepsUncontendedAsKeys && isAlone(id, stored)) world.#uncontended.add(id)
     await port.write(stored, now)
     return world
   }
 
-  /** The request with this id, or one that never was. */
+  /** Returns the request with this ID, or one that never existed. */
   request(id: string): LockRequest {
     return lockRequest(id, this.#claims.get(id) ?? [{ key: 'a', mode: 'exclusive' }], labelOf(id))
   }
 
-  /** Whether a request is there that has expired. */
+  /** Whether the request exists and has expired. */
   isExpired(id: string): boolean {
     return (this.#state.request(id)?.expires ?? Infinity) <= this.now
   }
 
-  /** Carries an operation out on both sides and compares what comes of it. */
+  /** Executes an operation on both sides, and compares the results. */
   async decide(session: string, operation: Operation): Promise<void> {
     const { now } = this
     const before = storedIn(this.#state)
-    const light = new Set(this.#light)
+    const uncontended = new Set(this.#uncontended)
     const outcome = this.#decisions.decide(operation, now)
     const stored = storedIn(this.#state)
     const hints = this.#effects
@@ -148,13 +149,13 @@ export class World {
       .flatMap((effect): SentHint[] => (effect.type === 'changed' ? [] : [effect]))
     const answered = await this.#port.decide(session, this.#translated(operation), now)
     this.#compareAnswers(operation, outcome, answered.answer, stored)
-    const met = this.#meet(operation, outcome, before, stored, now)
-    const isForgotten = ({ id, expires }: StoredRequest): boolean => light.has(id) && expires <= now
+    const contended = this.#contend(operation, outcome, before, stored, now)
+    const isForgotten = ({ id, expires }: StoredRequest): boolean => uncontended.has(id) && expires <= now
     const isTold = ({ type, id }: SentHint): boolean =>
       type !== 'lost' || !isForgotten(before.requests.get(id)!)
-    this.#compareHints(session, [...hints.filter(isTold), ...met], answered)
+    this.#compareHints(session, [...hints.filter(isTold), ...contended], answered)
     if (operation.type === 'extendOrYield' && 'isUncontended' in (answered.answer as object))
-      expect(answered.answer).toMatchObject({ isUncontended: this.#light.has(operation.request.id) })
+      expect(answered.answer).toMatchObject({ isUncontended: this.#uncontended.has(operation.request.id) })
     this.#compareTables(stored, answered.stored, isForgotten)
     this.#learn(session, operation, outcome)
   }
@@ -211,7 +212,7 @@ export class World {
     this.#compareDelays(one.checkInAfter, other.checkInAfter, 'checkInAfter')
     const holder = this.differences.stopsAtWaiter ? this.#holderBeforeWaiters(one.id, stored) : one.holder
     if (holder && other.holder) this.#compareTimes(holder.age, other.holder.age, 'age of the holder')
-    // The contract lets an engine count only the first ones. Ports do not know who has died.
+    // The contract lets an engine count only the first requests. Ports do not know which sessions have died.
     const plain = (status: RequestStatus & { state: 'queued' }): object => ({
       ...{ ...status, place: Math.min(status.place, 2), checkInAfter: 0, sessionsAhead: [] },
       holder: status.holder && { ...status.holder, age: 0 },
@@ -219,7 +220,7 @@ export class World {
     expect(plain(other)).toEqual(plain({ ...one, holder }))
   }
 
-  /** The first holder that a port finds ahead of a request, key by key, without reading past a waiter. */
+  /** Returns the first holder that a port finds ahead of a request, key by key, without reading past a waiter. */
   #holderBeforeWaiters(id: string, { requests, queues }: StoredTable): HolderReport | undefined {
     const holders = requests.get(id)!.claims.flatMap(({ key }) => {
       const ahead = queues.get(key)!.map(each => requests.get(each)!)
@@ -255,36 +256,38 @@ export class World {
     for (const [index, version] of one.entries()) this.#versions.match(version, other[index]!)
   }
 
-  /** Follows which grants no other request has met. Returns the hints to those that are met by this operation. */
-  #meet(
+  /**
+   * Tracks the grants that no other request has contended. Returns the hints to grants that this operation contends.
+   */
+  #contend(
     operation: Operation,
     outcome: unknown,
     before: StoredTable,
     after: StoredTable,
     now: number,
   ): SentHint[] {
-    if (!this.differences.keepsLightGrants) return []
-    const met: SentHint[] = []
-    const meet = (id: string): void => {
+    if (!this.differences.keepsUncontendedAsKeys) return []
+    const contended: SentHint[] = []
+    const contend = (id: string): void => {
       const isHeld = now < (before.requests.get(id)?.expires ?? 0)
-      if (this.#light.has(id) && isHeld && this.#light.delete(id))
-        met.push({ session: sessionOf(id), type: 'contended', id })
+      if (this.#uncontended.has(id) && isHeld && this.#uncontended.delete(id))
+        contended.push({ session: sessionOf(id), type: 'contended', id })
     }
     const isSteal = operation.type === 'enqueue' && operation.steal === true
     for (const { id, phase, claims } of isSteal ? [...before.requests.values()] : after.requests.values()) {
       const isNew = isSteal || !before.requests.has(id)
       if (!isNew || (phase === 'held' && !isSteal)) continue
       for (const { key } of isSteal ? operation.request.claims : claims)
-        for (const other of (isSteal ? before : after).queues.get(key) ?? []) meet(other)
+        for (const other of (isSteal ? before : after).queues.get(key) ?? []) contend(other)
     }
-    for (const id of this.#light)
+    for (const id of this.#uncontended)
       if (after.requests.get(id)?.claims.some(({ mode }) => mode !== 'exclusive') !== false)
-        this.#light.delete(id)
-    if (operation.type !== 'enqueue' && operation.type !== 'extendOrYield') return met
+        this.#uncontended.delete(id)
+    if (operation.type !== 'enqueue' && operation.type !== 'extendOrYield') return contended
     const status = outcome as RequestStatus
-    if (status.state !== 'held' || isSteal) return met
-    if (isAlone(status.id, after)) this.#light.add(status.id)
-    return met
+    if (status.state !== 'held' || isSteal) return contended
+    if (isAlone(status.id, after)) this.#uncontended.add(status.id)
+    return contended
   }
 
   #compareHints(session: string, hints: readonly SentHint[], answered: Answered): void {
@@ -355,7 +358,7 @@ export function labelOf(id: string): string | undefined {
   return id.endsWith('3') ? `label of ${id}` : undefined
 }
 
-/** Whether a request holds its keys exclusively, and no other is there. */
+/** Whether a request holds its keys exclusively, and no other request has one of them. */
 export function isAlone(id: string, { requests, queues }: StoredTable): boolean {
   const { phase, claims } = requests.get(id)!
   return (
@@ -363,7 +366,7 @@ export function isAlone(id: string, { requests, queues }: StoredTable): boolean 
   )
 }
 
-/** Whether a waiter blocks no other. */
+/** Whether a waiter is silent, so that it blocks no other. */
 function isSilent(waiter: StoredRequest, now: number): boolean {
   return now >= expiryOf(waiter)
 }
@@ -377,7 +380,7 @@ function sessionOf(id: string): string {
   return id.slice(0, id.indexOf('.'))
 }
 
-/** A reply without what `#matchVersions` compares. */
+/** Returns a reply without the versions, which `#matchVersions` compares. */
 function withoutVersions(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value ?? null, (name, field: unknown) =>

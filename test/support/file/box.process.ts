@@ -7,7 +7,7 @@ import { open, type Box, type LockOptions, type LockReport } from '../../../src/
 import type { Claim } from '../../../src/engine/claim.js'
 import type { WriteGrant } from '../../../src/core/grant.js'
 
-/** A call from outside, and what it is answered with. */
+/** A call from the test. */
 export interface Call {
   readonly id: number
   readonly verb: string
@@ -20,13 +20,13 @@ export interface Answer {
   readonly error?: { readonly name: string; readonly code: unknown; readonly message: string }
 }
 
-/** What `spinUntilLost` saw: clock times. */
+/** The result of `spinUntilLost`. Times are clock times. */
 export interface Spin {
-  /** When `assertHeld` passed for the last time. */
+  /** When `assertHeld` last succeeded. */
   readonly lastPass: number
   /** When it threw. */
   readonly thrown: number
-  /** How often it passed although the deadline was over. */
+  /** Number of times that it succeeded after the deadline. */
   readonly passedLate: number
   readonly code: unknown
 }
@@ -48,7 +48,7 @@ function held(name: string): WriteGrant {
 
 /** The commands for a box in a process or thread of its own. */
 const verbs = {
-  /** Continues as another user, for good. What a user without rights may not read must be loaded before. */
+  /** Continues as another user. First loads the modules that a user without rights may not read. */
   async become(user: number): Promise<void> {
     await loadSqlite()
     await import('../../../src/engines/file/open.js')
@@ -56,7 +56,7 @@ const verbs = {
     process.setgid!(user)
     process.setuid!(user)
   },
-  /** Opens a box for the further commands. An earlier one stays open. */
+  /** Opens a box for the commands that follow. An earlier box stays open. */
   async open(url: string): Promise<string> {
     box = await open(url)
     return box.session
@@ -83,18 +83,18 @@ const verbs = {
     held(name).assertHeld()
   },
   expiresIn: (name: string): number => held(name).expiresIn(),
-  /** Waits until the signal of a grant aborts; gives the code of the reason. */
+  /** Waits until the signal of a grant aborts. Returns the code of the reason. */
   async loss(name: string): Promise<unknown> {
     const { signal } = held(name)
     if (!signal.aborted) await new Promise(resolve => signal.addEventListener('abort', resolve))
     return (signal.reason as { code?: unknown }).code
   },
-  /** Keeps the thread busy, so that no timer runs; then says at once whether the grant is held. */
+  /** Blocks the thread, so that no timer runs. Then asserts at once that the grant is held. */
   block(duration: number, name: string): void {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, duration)
     held(name).assertHeld()
   },
-  /** Asks over and over, without a turn of the event loop, until the grant is lost. */
+  /** Calls `assertHeld` over and over, without a turn of the event loop, until it throws. */
   spinUntilLost(name: string): Spin {
     const grant = held(name)
     const deadline = systemClock.now() + grant.expiresIn()
@@ -117,7 +117,10 @@ const verbs = {
   async get(store: string, key: string): Promise<unknown> {
     return (await opened().store(store).get(key))?.value
   },
-  /** A transaction that writes a key and then keeps the thread busy until it was stopped for this long. */
+  /**
+   * Runs a transaction that writes a key, and then keeps the thread busy until the process has been stopped for a time.
+   * @param stopped milliseconds
+   */
   async transactionOver(store: string, key: string, value: unknown, stopped: number, lease: number) {
     const { applied } = await opened()
       .store(store)
@@ -125,7 +128,7 @@ const verbs = {
         [key],
         async transaction => {
           transaction.put(key, value)
-          // It may be stopped as soon as it has said so.
+          // The test may stop the process as soon as it has this message.
           let last = systemClock.now()
           await new Promise(sent => process.send!({ inside: true }, sent))
           for (let now = last; now - last < stopped; now = systemClock.now()) last = now
@@ -141,7 +144,7 @@ const verbs = {
     for (let time = 0; time < times; time++)
       await Promise.all(keys.map(key => values.put(key, 'v'.repeat(20_000))))
   },
-  /** Counts a value up, over and over; returns how often that was reported done, and the other answers. */
+  /** Increments a value over and over. Returns the number of successes, and the codes of the failures. */
   async count(store: string, key: string, duration: number): Promise<{ done: number; failures: string[] }> {
     const end = systemClock.now() + duration
     let done = 0
@@ -173,7 +176,7 @@ const verbs = {
   async close(): Promise<void> {
     await opened().close()
   },
-  /** Starts a process that does nothing until it is killed; returns its id. It ends by itself after a minute. */
+  /** Starts a process that does nothing until it is killed. Returns its ID. It ends by itself after a minute. */
   fork(): number {
     const program = 'setTimeout(() => process.exit(), 60_000); process.on("disconnect", () => undefined)'
     return fork('-e', [program], { execArgv: [], stdio: ['ignore', 'ignore', 'ignore', 'ipc'] }).pid!

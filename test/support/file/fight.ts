@@ -15,21 +15,21 @@ export interface FightOptions {
   readonly url: string
   readonly journal: string
   readonly processes: number
-  /** Threads of this process in addition to them. */
+  /** Number of threads of this process, in addition to the processes. */
   readonly threads: number
-  /** How often each contender takes its keys. */
+  /** Number of times that each contender acquires its keys. */
   readonly rounds: number
-  /** How long locks outlive a contender where its death is not noticed, in milliseconds. */
+  /** The lease of the locks, in milliseconds: the time until they expire if the death of a contender goes unnoticed. */
   readonly lease: number
-  /** So many rounds of all together lie between two kills: a slow machine must not kill more than it does. */
+  /** Number of rounds of all contenders between two kills, so that a slow machine kills fewer contenders, too. */
   readonly killEvery: number
   readonly seed: number
 }
 
-/** What came of a fight. */
+/** The outcome of a fight. */
 export interface FightResult extends Verdict {
   readonly kills: number
-  /** How contenders ended that were not killed, where that was not well. */
+  /** Messages about contenders that failed without being killed. */
   readonly failures: readonly string[]
 }
 
@@ -37,14 +37,14 @@ export interface FightResult extends Verdict {
 interface Contender {
   readonly who: string
   readonly rounds: number
-  /** Resolves to `well`, `killed`, or what went wrong. */
+  /** Resolves to `well`, `killed`, or a message about the failure. */
   readonly ended: Promise<string>
   kill(): void
 }
 
 /**
- * Contenders in processes and threads fight for keys, and now and then one is killed and replaced, which continues
- * where the dead one was. Ends when all have been through all their rounds.
+ * Lets contenders in processes and threads compete for keys. Now and then kills one and starts another, which does the
+ * remaining rounds. Ends when all rounds are done.
  */
 export async function fight(options: FightOptions): Promise<FightResult> {
   const journal = new Journal(options.journal)
@@ -73,7 +73,7 @@ export async function fight(options: FightOptions): Promise<FightResult> {
     const over = await Promise.race([all, pause(5)])
     if (over) break
     if (journal.rounds() < (kills + 1) * options.killEvery) continue
-    // Every other time one that holds keys dies.
+    // Every other kill ends a contender that holds keys.
     const inside = kills % 2 === 0 ? journal.inside() : []
     const candidates = [...running].filter(({ who }) => inside.length === 0 || inside.includes(who))
     const victim = candidates[random.below(Math.max(candidates.length, 1))]

@@ -7,9 +7,9 @@ import type { Place } from './places.js'
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 
-/** What there is of a place. */
+/** The size of a place. */
 export interface Size {
-  /** Rows of the tables. */
+  /** Numbers of rows of the tables. */
   readonly queues: number
   readonly requests: number
   readonly ids: number
@@ -20,7 +20,7 @@ export interface Size {
   readonly memory: number
 }
 
-/** Measures a place after garbage was collected. */
+/** Collects garbage, and measures a place. */
 export async function sizeOf(place: Place): Promise<Size> {
   for (let round = 0; round < 3; round++) {
     await new Promise(resolve => setTimeout(resolve, 5))

@@ -1,6 +1,6 @@
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 
-/** A process or thread came in; times are of the system's monotonic clock. */
+/** A contender, which is a process or a thread, has entered. Times are of the system's monotonic clock. */
 export interface Entrance {
   readonly what: 'in'
   readonly who: string
@@ -10,7 +10,7 @@ export interface Entrance {
   readonly waited: number
 }
 
-/** A process or thread goes out, or is about to be killed. */
+/** A contender leaves, or is about to be killed. */
 export interface Exit {
   readonly what: 'out' | 'killed'
   readonly who: string
@@ -19,24 +19,24 @@ export interface Exit {
 
 export type JournalEntry = Entrance | Exit
 
-/** What the journal says when all is over. */
+/** The evaluation of a whole journal. */
 export interface Verdict {
   readonly rounds: number
-  /** How many were inside when they were killed. */
+  /** Number of contenders that were killed while they held keys. */
   readonly killedInside: number
-  /** The longest wait for the keys, milliseconds. */
+  /** The longest wait for keys, in milliseconds. */
   readonly longestWait: number
-  /** What should not have happened, in words. */
+  /** Messages about violations. */
   readonly wrongs: readonly string[]
 }
 
-/** A file into which several processes write what happens, in the order in which it happens. */
+/** A file in which several processes record events, in order. */
 export class Journal {
   constructor(readonly path: string) {
     writeFileSync(path, '')
   }
 
-  /** To be written just before the kill: one that comes in after this line comes after the dead one. */
+  /** Records a kill just before it. A contender that enters after this line enters after the dead one. */
   killing(who: string, at: number): void {
     appendFileSync(this.path, `${JSON.stringify({ what: 'killed', who, at } satisfies JournalEntry)}\n`)
   }
@@ -46,13 +46,13 @@ export class Journal {
     return lines.map(line => JSON.parse(line) as JournalEntry)
   }
 
-  /** How many rounds one, or all together, have been through. */
+  /** Returns the number of rounds of one contender, or of all. */
   rounds(who?: string): number {
     return this.entries().filter(entry => entry.what === 'out' && (who === undefined || entry.who === who))
       .length
   }
 
-  /** The processes and threads that are at the keys just now. */
+  /** Returns the contenders that hold keys. */
   inside(): string[] {
     const inside = new Set<string>()
     for (const { what, who } of this.entries()) {
@@ -83,7 +83,7 @@ export class Journal {
           const token = BigInt(entry.token)
           if (token <= (lastToken.get(key) ?? 0n)) wrongs.push(`the token of ${key} fell to ${token}`)
           lastToken.set(key, token)
-          // One that is about to die by a kill that was announced may still write this one line.
+          // A contender may still write this line after its kill was recorded.
           if (!dead.has(who)) holder.set(key, who)
         }
         if (!dead.has(who)) inside.set(who, entry)

@@ -1,14 +1,14 @@
 import { closeSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs'
 
-/** What a writer says of itself, so that it is known even when the writer is killed, in milliseconds. */
+/** The state of a writer, which survives its kill. Times are in milliseconds. */
 export interface Mark {
-  /** Since when it waits for the database: clock time, 0 while it does not. */
+  /** Start of its wait for the database: clock time, or 0 if it does not wait. */
   since: number
-  /** The longest it has waited for the database. */
+  /** Its longest wait for the database. */
   longestWait: number
   /** The longest wait without the time for which it, or the process that had the database, had no processor. */
   longestLockWait: number
-  /** For how long together it had the database and no processor. */
+  /** Total time for which it had the database and no processor. */
   starvedInside: number
   transactions: number
 }
@@ -48,7 +48,7 @@ export class Marks {
     ) as unknown as Mark
   }
 
-  /** For how long together others than this writer had the database and no processor. */
+  /** Returns the total time for which other writers had the database and no processor, in milliseconds. */
   starvedOthers(writer: number): number {
     readSync(this.#descriptor, this.#all, 0, SIZE * this.writers, 0)
     let sum = 0

@@ -3,24 +3,24 @@ import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Where a process runs apart from those of the test. */
+/** How a process is isolated from those of the test. */
 export interface Apart {
-  /** Its process ids are its own. */
+  /** Whether it has process IDs of its own. */
   readonly pid?: boolean
-  /** It reads another boot id than the kernel's. */
+  /** Whether it reads another boot ID than that of the kernel. */
   readonly boot?: boolean
-  /** How far its monotonic clock and that of the boot are ahead, seconds. */
+  /** Time by which its monotonic and boot-time clocks are ahead, in seconds. */
   readonly ahead?: number
 }
 
-/** What `unshare` takes to be root: another user can be root in a namespace of users. */
+/** Returns the options that make `unshare` run as root: another user can be root in a user namespace. */
 export function asRoot(): string[] {
   return process.getuid!() === 0 ? [] : ['--user', '--map-root-user']
 }
 
 /**
- * What a process is started with to run apart. It dies with the command that starts it.
- * @param folder takes a file for the boot id.
+ * Returns the command that starts another one in isolation. The process dies with this command.
+ * @param folder receives a file with the boot ID
  */
 export function apart(folder: string, { pid = false, boot = false, ahead }: Apart): string[] {
   const namespaces = ['--mount', '--fork', '--kill-child', ...(pid ? ['--pid', '--mount-proc'] : [])]
@@ -31,10 +31,10 @@ export function apart(folder: string, { pid = false, boot = false, ahead }: Apar
   return ['unshare', ...asRoot(), ...namespaces, 'sh', '-c', `${mount}exec "$@"`, file]
 }
 
-/** Why no process can be started apart here; undefined when it can be. */
+/** Returns the reason why no process can be isolated here, or undefined if one can be. */
 export function cannotBeApart(folder: string): string | undefined {
   const [command, ...argv] = apart(folder, { pid: true, boot: true, ahead: 1 })
   const { error, status, stderr } = spawnSync(command!, [...argv, 'true'], { encoding: 'utf8' })
   if (status === 0) return undefined
-  return `namespaces can not be made here: ${error?.message ?? stderr.trim()}`
+  return `namespaces cannot be created here: ${error?.message ?? stderr.trim()}`
 }

@@ -5,13 +5,13 @@ import { runProgram } from '../run-program.js'
 
 const cache = fileURLToPath(new URL('../../../node_modules/.cache/', import.meta.url))
 
-/** The program of a Node of this major version: the one that runs, or one that is installed once and kept. */
+/** Returns the path of Node in this major version: the running one, or one that is installed once and kept. */
 export async function nodeOf(major: number): Promise<string> {
   if (process.versions.node.startsWith(`${major}.`)) return process.execPath
   const folder = join(cache, `node-${major}`)
   const program = join(folder, 'node_modules/node/bin/node')
   if (existsSync(program)) return program
-  // Written under another name and moved when it is complete, so that no process meets a half of it.
+  // Written under another name and moved when it is complete, so that no process finds half of it.
   const fresh = join(cache, `node-${major}-${process.pid}`)
   mkdirSync(fresh, { recursive: true })
   writeFileSync(join(fresh, 'package.json'), '{ "private": true }')

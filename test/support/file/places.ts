@@ -6,7 +6,7 @@ import { loadSqlite, type Connection } from '../../../src/engines/file/driver.js
 import { open, type Box } from '../../../src/index.js'
 import { RemoteBox, type Start } from './remote-box.js'
 
-/** A folder for one test, with boxes on it in this process, in others and in threads; all end with the test. */
+/** A folder for one test, with boxes on it in this process, in others and in threads. All end with the test. */
 export class Place {
   readonly folder = mkdtempSync(join(tmpdir(), 'signalbox-file-'))
   readonly #boxes: Box[] = []
@@ -17,7 +17,7 @@ export class Place {
     return `file:${this.folder}`
   }
 
-  /** A connection to the database, to look into it. */
+  /** Opens a connection to the database. */
   async connection(): Promise<Connection> {
     const connection = (await loadSqlite()).open(join(this.folder, 'signalbox.db'))
     this.#connections.push(connection)
@@ -28,14 +28,14 @@ export class Place {
     return this.open(this.url + query)
   }
 
-  /** A box on a URL of the test's own. */
+  /** Opens a box on another URL. */
   async open(url: string): Promise<Box> {
     const box = await open(url)
     this.#boxes.push(box)
     return box
   }
 
-  /** @param url of the box; by default it is opened on the folder. */
+  /** @param url URL of the box; default: that of the folder */
   async process(url = this.url, start?: Start): Promise<RemoteBox> {
     const box = await RemoteBox.inProcess(url, start)
     this.#remote.push(box)
@@ -48,7 +48,7 @@ export class Place {
     return box
   }
 
-  /** A box in a worker of the cluster whose primary is this process. */
+  /** Opens a box in a worker of the cluster whose primary is this process. */
   async worker(): Promise<RemoteBox> {
     const box = await RemoteBox.inCluster(this.url)
     this.#remote.push(box)
@@ -60,7 +60,7 @@ export class Place {
   }
 
   async end(): Promise<void> {
-    // Killing also ends one that is stopped.
+    // A kill ends stopped processes, too.
     await Promise.all(this.#remote.map(box => box.kill()))
     for (const connection of this.#connections) connection.close()
     await Promise.all(this.#boxes.map(box => box.close()))
@@ -70,7 +70,7 @@ export class Place {
 
 const places: Place[] = []
 
-/** A place that ends with the test that asks for it. */
+/** Returns a place that ends with the current test. */
 export function place(): Place {
   const made = new Place()
   places.push(made)

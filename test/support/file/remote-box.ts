@@ -8,7 +8,7 @@ import { builtProgram } from '../built-program.js'
 
 type Result<V extends keyof Verbs> = Awaited<ReturnType<Verbs[V]>>
 
-/** What went wrong in the other process. */
+/** An error of the other process. */
 class RemoteError extends Error {
   readonly code: unknown
 
@@ -19,17 +19,17 @@ class RemoteError extends Error {
   }
 }
 
-/** How a process is started. */
+/** Options of a process. */
 export interface Start {
   /** A command with its arguments that runs another one: `nsenter ...`. */
   readonly enter?: readonly string[]
-  /** The number of the user that opens the box; only root may choose. */
+  /** The ID of the user that opens the box. Only root may choose. */
   readonly user?: number | undefined
   /** Its working directory. */
   readonly cwd?: string
   /** The program of another version of Node. */
   readonly node?: string
-  /** What it has in its environment, besides ours. */
+  /** Environment variables, in addition to those of this process. */
   readonly environment?: Readonly<Record<string, string>>
 }
 
@@ -115,18 +115,18 @@ export class RemoteBox {
     })
   }
 
-  /** Takes a mutex over these keys. */
+  /** Acquires a mutex over these keys. */
   mutex(name: string, keys: readonly string[], options?: Parameters<Verbs['acquire']>[2]) {
     const claims = keys.map(key => ({ key, mode: 'exclusive' as const }))
     return this.call('acquire', name, claims, options)
   }
 
-  /** Releases a grant; gives the clock time before. */
+  /** Releases a grant. Returns the clock time before the release. */
   release(name: string): Promise<number> {
     return this.call('release', name)
   }
 
-  /** Resolves when the function of `transactionOver` is being run. */
+  /** Resolves when the function of `transactionOver` runs. */
   inside(): Promise<void> {
     return new Promise(resolve => (this.#onInside = resolve))
   }
@@ -134,14 +134,14 @@ export class RemoteBox {
   /** Kills it. @returns the clock time before the kill. */
   async kill(): Promise<number> {
     const at = systemClock.now()
-    // A thread dies by its own hand: libsql aborts the process when one is terminated in the middle of a statement.
+    // A thread exits by itself, because libsql aborts the process when one is terminated in the middle of a statement.
     if (this.#program instanceof Worker) this.call('end').catch(() => undefined)
     else this.#program.kill('SIGKILL')
     await this.#ended
     return at
   }
 
-  /** Ends the thread from outside. To be called while it does nothing. @returns the clock time before. */
+  /** Terminates the thread, which must be idle. @returns the clock time before */
   async terminate(): Promise<number> {
     if (!(this.#program instanceof Worker)) throw new Error('a process is killed')
     const at = systemClock.now()

@@ -7,11 +7,11 @@ import { afterEach } from 'vitest'
 import { asRoot } from './namespaces.js'
 
 /**
- * A file system of a few megabytes, which can be filled. Only processes that are started with `enter` see it: it is in
- * a mount namespace of its own, which ends with the test, however that ends.
+ * A file system of a few megabytes, which can be filled. Only processes that are started with `enter` see it, because
+ * it is in a mount namespace of its own. This namespace ends with the test process, even if that is killed.
  */
 export class SmallDisk {
-  /** Where it is, for those processes. */
+  /** The mount point for those processes. */
   readonly folder = mkdtempSync(join(tmpdir(), 'signalbox-disk-'))
   readonly #keeper: ChildProcess
   readonly #alone: boolean
@@ -25,7 +25,7 @@ export class SmallDisk {
     })
   }
 
-  /** @throws Error with what the system said when it can't be mounted. */
+  /** @throws Error with the output of the system if the disk can't be mounted */
   async mounted(): Promise<void> {
     let complaint = ''
     this.#keeper.stderr!.on('data', (text: Buffer) => (complaint += text.toString()))
@@ -36,7 +36,7 @@ export class SmallDisk {
     failed.catch(() => undefined)
   }
 
-  /** What a process is started with to see it. */
+  /** The command that starts a process that sees the disk. */
   get enter(): string[] {
     const user = this.#alone ? ['--user', '--preserve-credentials'] : []
     return ['nsenter', `--target=${String(this.#keeper.pid)}`, ...user, '--mount']
@@ -45,17 +45,17 @@ export class SmallDisk {
   /** Leaves no byte free. */
   fill(): void {
     const [command, ...argv] = this.enter
-    // It ends with an error: that the disk is full.
+    // The command fails because the disk is full.
     spawnSync(command!, [...argv, 'sh', '-c', 'cat /dev/zero >> "$0/filler"', this.folder])
   }
 
-  /** Frees space: this number of bytes, or as much as there was. */
+  /** Frees this number of bytes, or all that `fill` has used. */
   free(bytes?: number): void {
     if (bytes === undefined) this.run('rm', `${this.folder}/filler`)
     else this.run('truncate', `--size=-${bytes}`, `${this.folder}/filler`)
   }
 
-  /** Runs a command that sees it. */
+  /** Runs a command that sees the disk. */
   run(...argv: string[]): void {
     const [command, ...rest] = [...this.enter, ...argv]
     execFileSync(command!, rest)

@@ -8,11 +8,11 @@ const EVERY = 10
 const PAGE = Buffer.alloc(4096)
 
 /**
- * Writes a page to the disk again and again, and remembers how long it was kept at most: a disk that is busy for
- * others, or a virtual machine that is not run, stops the process that has the database in the same way.
+ * Writes a page to the disk again and again, and records the longest delay. A busy disk, or a paused virtual machine,
+ * stops the process that has the database in the same way.
  */
 export class Standstills {
-  /** Milliseconds, without those for which this process had no processor. */
+  /** The longest delay without the time for which this process had no processor, in milliseconds. */
   longest = 0
   readonly #descriptor: number
   #over = false
@@ -21,7 +21,7 @@ export class Standstills {
     this.#descriptor = openSync(path, 'w')
   }
 
-  /** Starts to look, in a folder on the disk that counts. */
+  /** Starts to write, in a folder on the disk to watch. */
   static start(folder: string): Standstills {
     const standstills = new Standstills(join(folder, 'standstills'))
     void standstills.#watch()

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 
-/** How old a reading may be at most when a stretch begins, milliseconds: reading costs as much as a transaction. */
+/** Maximum age of a reading that is used again, in milliseconds. A reading costs as much as a transaction. */
 const OLD = 2
 
 /**
- * How long this process was ready to run and had no processor, as Linux counts it. Elsewhere it is taken for none.
+ * Time for which this process was ready to run and had no processor, as Linux counts it. On other systems it is 0.
  */
 export class Starvation {
   #readAt = -Infinity

@@ -1,4 +1,4 @@
-/** Begins a write transaction, says so, and stops in the middle of it: `stopped-writer.process.js DATABASE`. */
+/** Begins a write transaction, prints `inside`, and stops in its middle: `stopped-writer.process.js DATABASE`. */
 import { writeSync } from 'node:fs'
 import { systemClock } from '../../../src/base/clock.js'
 import { Database } from '../../../src/engines/file/database.js'

@@ -14,7 +14,7 @@ export class StoppedWriter {
     this.#end = once(child, 'exit')
   }
 
-  /** Resolves when it has the lock; from then on it does no more than stop. */
+  /** Resolves when it has the lock. After that, it only stops. */
   static async start(folder: string): Promise<StoppedWriter> {
     const program = builtProgram('test/support/file/stopped-writer.process.js')
     const child = spawn(process.execPath, [program, join(folder, DATABASE)], {
@@ -25,9 +25,9 @@ export class StoppedWriter {
     return writer
   }
 
-  /** Lets it end its transaction, also when it has not stopped yet. */
+  /** Lets it end its transaction, even if it has not stopped yet. */
   goOn(): void {
-    // A signal to continue that comes before the one to stop has no effect, so it is sent until there is one.
+    // A signal to continue has no effect before the process stops, so it is sent until the process ends.
     const again = setInterval(() => this.#child.kill('SIGCONT'), 20)
     void this.#end.then(() => clearInterval(again))
   }

@@ -8,7 +8,7 @@ import { open, TimedOutError } from '../../../src/index.js'
 
 /** The outcome of the tasks. */
 export interface StormReport {
-  /** How often a task had the key, and how often it gave up. */
+  /** Number of times that tasks had the key, and that they gave up. */
   readonly served: number
   readonly gaveUp: number
   /** Maximum delay between the end of a task's wait and its rejection, in milliseconds. */

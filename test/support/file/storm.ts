@@ -8,27 +8,27 @@ import { builtProgram } from '../built-program.js'
 import type { StormReport } from './storm.process.js'
 
 export interface StormOptions {
-  /** Of a box that wants another key meanwhile. */
+  /** A box that acquires another key meanwhile. */
   readonly box: Box
   readonly folder: string
   readonly processes: number
-  /** In each process. */
+  /** Number of tasks in each process. */
   readonly tasks: number
-  /** How long each task waits at a time, in milliseconds. */
+  /** Maximum wait of a task for the key, in milliseconds. */
   readonly wait: number
   readonly duration: number
 }
 
 /** The outcome of processes full of tasks that all wanted one key for a moment. Times in milliseconds. */
 export interface StormResult extends StormReport {
-  /** The longest wait of another box for another key, and how often it had that key. */
+  /** The longest wait of another box for another key, and the number of times that it had that key. */
   readonly longestWait: number
   readonly visits: number
-  /** How long the processes needed to end once they were asked. */
+  /** Time that the processes needed to end. */
   readonly ending: number
 }
 
-/** Lets many tasks of several processes want one key, each for a moment, over and over. */
+/** Lets many tasks of several processes compete for one key, each for a moment, over and over. */
 export async function storm(options: StormOptions): Promise<StormResult> {
   const { box, folder, processes, tasks, wait, duration } = options
   const children = Array.from({ length: processes }, (_, index) => {
@@ -49,10 +49,10 @@ export async function storm(options: StormOptions): Promise<StormResult> {
     await grant.release()
     await pause(10)
   }
-  const told = systemClock.now()
+  const endingSince = systemClock.now()
   for (const { child } of children) child.stdin.end()
   await Promise.all(children.map(({ end }) => end))
-  const ending = systemClock.now() - told
+  const ending = systemClock.now() - endingSince
   const reports = await Promise.all(
     children.map(async ({ output }) => JSON.parse((await output).split('\n')[1]!) as StormReport),
   )

@@ -14,28 +14,29 @@ import { Standstills } from './standstills.js'
 const WRITERS = 4
 const KILL_EVERY = 400
 
-/** What four writers made of the database. */
+/** The outcome of four writers of one database. */
 export interface StressResult {
   readonly kills: number
-  /** The common counter, and the sum of what each writer counted. */
+  /** The common counter, and the sum of the writers' own counters. */
   readonly counter: number
   readonly sum: number
   readonly each: readonly number[]
-  /** What SQLite says to its integrity check. */
+  /** The result of SQLite's integrity check. */
   readonly integrity: string
-  /** The longest wait for the database, milliseconds; those that a kill has ended among them. */
+  /** The longest wait for the database, in milliseconds, including waits that a kill has ended. */
   readonly longestWait: number
   /** The longest wait without the time for which the waiter, or the process that had the database, had no processor. */
   readonly longestLockWait: number
-  /** The longest that the machine kept a process which writes to the same disk and takes no lock. */
+  /** The longest delay of a process that writes to the same disk and takes no lock, in milliseconds. */
   readonly longestStandstill: number
-  /** Whether the writers came before all else that runs on this machine. */
+  /** Whether the writers had priority over all other processes of this machine. */
   readonly privileged: boolean
 }
 
 /**
- * Four processes in a loop of write transactions, and every 400 ms the death of one, which is replaced at once.
- * @param node the Node to run them on.
+ * Runs four processes that write one transaction after another. Every 400 ms kills one, and replaces it at once.
+ * @param node path of Node
+ * @param duration milliseconds
  */
 export async function stress(node: string, folder: string, duration: number): Promise<StressResult> {
   const path = join(folder, 'stress.db')
@@ -117,7 +118,7 @@ export async function stress(node: string, folder: string, duration: number): Pr
   }
 }
 
-/** Gives a session the greatest share of the processors that there is; false where that is not allowed. */
+/** Gives a session the greatest possible share of the processors. Returns false if that is not allowed. */
 function putFirst(session: number): boolean {
   try {
     writeFileSync(`/proc/${session}/autogroup`, '-20')

@@ -5,7 +5,7 @@ import { loadSqlite } from '../../../src/engines/file/driver.js'
 import { Marks } from './marks.js'
 import { Starvation } from './starvation.js'
 
-/** Its counter and the common one rise together, in one transaction after the other, until it is killed. */
+/** Increments its own counter and the common one, in one transaction after another, until it is killed. */
 const [folder, slot, writers] = process.argv.slice(2) as [string, string, string]
 const writer = Number(slot)
 const clock = systemClock
@@ -44,7 +44,7 @@ for (;;) {
     write.run(total + 1, 'all')
     rise.run(`writer ${writer}`)
     const ended = clock.now()
-    // What the commit takes is seen by the next transaction only as this one's wait for a processor, or not at all.
+    // The next transaction sees the duration of the commit only as this one's wait for a processor, or not at all.
     if (ended - begun > 1) mark.starvedInside += starvation.exact(ended) - starvedBefore
     marks.set(writer, mark)
   })

@@ -1,24 +1,24 @@
 import { pause } from '../../../packages/conformance/src/time.js'
 
-/** Milliseconds between two tries. */
+/** Pause between two attempts, in milliseconds. */
 const PAUSE = 20
 
 /**
- * What comes of a task once the cluster is in use again; until then it fails, which is right.
- * @param within how long it may fail before the error is thrown, in milliseconds.
- * @param isRight whether it may fail so.
+ * Repeats a task until it succeeds, for example while a cluster is unavailable, and returns its result.
+ * @param within time for which the task may fail, in milliseconds
+ * @param isExpected whether the task may fail with this error
  */
 export async function eventually<T>(
   task: () => Promise<T>,
   within: number,
-  isRight: (error: unknown) => boolean = () => true,
+  isExpected: (error: unknown) => boolean = () => true,
 ): Promise<T> {
   const end = performance.now() + within
   while (true) {
     try {
       return await task()
     } catch (error) {
-      if (!isRight(error) || performance.now() > end) throw error
+      if (!isExpected(error) || performance.now() > end) throw error
       await pause(PAUSE)
     }
   }

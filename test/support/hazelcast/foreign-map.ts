@@ -2,7 +2,7 @@ import * as hazelcast from 'hazelcast-client'
 import { onTestFinished } from 'vitest'
 import { TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
 
-/** A client of the member as another program has it, which shuts down when the test is over. */
+/** Opens a client of the member, as another program does. It shuts down when the test ends. */
 export async function foreignClient({ address }: HazelcastServer): Promise<hazelcast.Client> {
   const client = await hazelcast.Client.newHazelcastClient({
     clusterName: TEST_CLUSTER,
@@ -14,7 +14,7 @@ export async function foreignClient({ address }: HazelcastServer): Promise<hazel
   return client
 }
 
-/** A map of such a client. */
+/** Returns a map of such a client. */
 export async function foreignMap(server: HazelcastServer, name = 'signalbox') {
   const client = await foreignClient(server)
   return client.getMap(name)

@@ -15,8 +15,8 @@ export interface MapCall {
 const REMOTE = /^(get|getAll|set|delete|replaceIfSame|putIfAbsent|remove|tryLock|unlock|isLocked)$/
 
 /**
- * The client's package, with clients whose remote calls of maps are made by `call`.
- * @param started receives each client once it is connected; the start throws what it throws.
+ * Returns the client package with clients that pass the remote calls of their maps to `call`.
+ * @param started receives each client once it is connected; its error fails the start
  */
 export function intercepted(
   call: (call: MapCall) => Promise<unknown>,

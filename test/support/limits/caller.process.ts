@@ -2,21 +2,21 @@ import { createSocket } from 'node:dgram'
 import { systemClock } from '../../../src/base/clock.js'
 import { ClosedError, open, type BoxLimiterOptions } from '../../../src/index.js'
 
-/** What a caller is given as the argument of its process. */
+/** The task of a caller: the argument of its process. */
 export interface CallerTask {
   readonly url: string
   readonly options: BoxLimiterOptions
-  /** How many of its tasks call at the same time. */
+  /** Number of its tasks that call at the same time. */
   readonly tasks: number
-  /** Where the service listens that they call. */
+  /** UDP port of the service. */
   readonly port: number
   readonly name: number
 }
 
 /**
- * Calls a service under a limit that many processes share, until it receives a message: a datagram for each permit,
- * with the caller's name, the number that the request for the permit had among all of this process, and when it was
- * sent. The first one, with the number -1, reports that it begins.
+ * Calls a service under a limit that many processes share, until it receives a message. For each permit it sends a
+ * datagram with its name, the number of the request in this process, and the time of sending. The first datagram, with
+ * the number -1, reports that it begins.
  */
 const { url, options, tasks, port, name } = JSON.parse(process.argv[2]!) as CallerTask
 const box = await open(url)

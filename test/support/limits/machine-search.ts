@@ -4,7 +4,7 @@ import { MachineWorld, termsOf, type Modules, type WorldEvent } from './machine-
 export interface Searched {
   /** Number of different states. */
   readonly states: number
-  /** The shortest way to a broken promise, and which it is. */
+  /** The shortest sequence of events that breaks a promise, and a message about the promise. */
   readonly broken: { readonly events: readonly WorldEvent[]; readonly message: string } | undefined
 }
 
@@ -35,7 +35,7 @@ const BEGINNINGS: readonly (readonly WorldEvent[])[] = [
 /** Searches the states of a machine breadth first. @param depth maximum number of events after a beginning. */
 export function searchMachine(modules: Modules, policy: 'error' | 'closed', depth: number): Searched {
   const { stackTraceLimit } = Error
-  // The errors of callers are not looked at.
+  // Nothing reads the stack traces of callers' errors.
   Error.stackTraceLimit = 0
   try {
     return search(modules, policy, depth)
@@ -48,7 +48,7 @@ function search(modules: Modules, policy: 'error' | 'closed', depth: number): Se
   const terms = termsOf(modules, policy)
   const seen = new Set<string>()
   let broken: Searched['broken']
-  /** The path to a new state, and the events that may follow. */
+  /** Returns the path to a new state with the events that may follow, or undefined. */
   const explored = (events: readonly WorldEvent[]): Path | undefined => {
     try {
       const world = new MachineWorld(modules, terms)

@@ -56,7 +56,7 @@ export type WorldEvent =
 interface Caller {
   readonly kind: 'patient' | 'try' | 'decide'
   readonly waiter: PermitWaiter
-  /** Number of replies that had nothing for it. */
+  /** Number of replies without a permit for it. */
   refusals: number
 }
 
@@ -72,7 +72,7 @@ const LATER = 30
 const BEYOND = 600
 /** Longer than the hold. */
 const SLOW = 6
-/** Earlier times are alike. */
+/** Earlier times count as equal, in milliseconds from now. */
 const PAST = -50
 
 /**
@@ -93,11 +93,11 @@ export class MachineWorld implements Clock {
   #spins = 0
   /** The permits of each instant that the engine counts for this client, and no caller has used. */
   readonly #open = new Map<number, number>()
-  /** Between which times the permits of each instant can be used, and whether they keep the lower limit, too. */
+  /** Intervals in which the permits of each instant can be used, and whether they keep the lower limit, too. */
   readonly #stretches = new Map<number, (readonly [from: number, until: number, isLow: boolean])[]>()
   #refundable: number | undefined
 
-  /** @param terms those between which `change` changes. */
+  /** @param terms the limits between which `change` changes */
   constructor(modules: Modules, terms: readonly OptionsModule.BoxTerms[]) {
     this.#modules = modules
     this.#terms = terms
@@ -165,7 +165,7 @@ export class MachineWorld implements Clock {
     if (this.#machine.due === 'none') this.#checkRest()
   }
 
-  /** Equal for states from which the same follows. */
+  /** Equal for states with the same possible futures. */
   get key(): string {
     const { due, call, pace, reserved, outage, retryAt, hasUnused, refusedTries, terms } = this.#machine
     const rel = (time: number): number => Math.max(time - this.#time, PAST)

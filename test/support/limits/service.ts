@@ -7,7 +7,7 @@ import { pause } from '../../../packages/conformance/src/time.js'
 import { builtProgram } from '../built-program.js'
 import type { CallerTask } from './caller.process.js'
 
-/** One call that has come. */
+/** A call that has arrived. */
 interface Arrival {
   readonly name: number
   readonly request: number
@@ -16,38 +16,39 @@ interface Arrival {
   readonly at: number
 }
 
-/** How processes call the service. */
+/** Options of {@link callService}. */
 export interface CallOptions {
   readonly url: string
   readonly options: BoxLimiterOptions & { readonly limit: number; readonly per: number }
   readonly processes: number
   readonly tasks: number
-  /** From when all processes call, in milliseconds. */
+  /** Milliseconds, counted from when all processes call. */
   readonly duration: number
   readonly stops: Stops
 }
 
-/** Number of processes that are stopped again and again: the first ones. */
+/** Repeated stops of some processes. */
 export interface Stops {
+  /** Number of processes that are stopped: the first ones. */
   readonly processes: number
-  /** For how long: milliseconds, as of all that follows. */
+  /** Duration of a stop, in milliseconds. */
   readonly stopped: number
-  /** How long a process goes on between two stops. */
+  /** Time between two stops of a process, in milliseconds. */
   readonly between: number
 }
 
-/** What the service has seen. */
+/** The observations of the service. */
 export interface Seen {
   readonly arrivals: readonly Arrival[]
-  /** From when on all processes wanted permits, until when. */
+  /** Start and end of the time in which all processes wanted permits. */
   readonly from: number
   readonly until: number
   readonly stops: number
-  /** How processes ended that did not end well. */
+  /** Exit statuses of processes that failed. */
   readonly failures: readonly string[]
 }
 
-/** Has processes call a service that counts by itself. */
+/** Lets processes call a service, which counts the calls itself. */
 export async function callService({ stops, duration, ...rest }: CallOptions): Promise<Seen> {
   const { url, options, processes, tasks } = rest
   const arrivals: Arrival[] = []
@@ -69,7 +70,7 @@ export async function callService({ stops, duration, ...rest }: CallOptions): Pr
   })
   const endings = children.map(child => once(child, 'exit').then(([status]: unknown[]) => String(status)))
   try {
-    // If one ends that should not, the failures show it.
+    // The failures show a process that ends too early.
     await Promise.race([begun, ...endings])
     const from = systemClock.now()
     const stopped = children.slice(0, stops.processes)
@@ -80,7 +81,7 @@ export async function callService({ stops, duration, ...rest }: CallOptions): Pr
     const end = systemClock.now()
     for (const child of children) if (child.connected) child.send('enough')
     const failures = (await Promise.all(endings)).filter(status => status !== '0')
-    // What was sent last may still be under way.
+    // The last datagrams may still be under way.
     await pause(50)
     return { arrivals, from, until: end, stops: counts.reduce((sum, count) => sum + count, 0), failures }
   } finally {
@@ -89,7 +90,7 @@ export async function callService({ stops, duration, ...rest }: CallOptions): Pr
   }
 }
 
-/** The processes are stopped one after another. @param end of it all: clock time. */
+/** Stops a process again and again, at other times than the other processes. @param end clock time */
 async function stopAgainAndAgain(
   child: ChildProcess,
   { processes, stopped, between }: Stops,
@@ -107,13 +108,13 @@ async function stopAgainAndAgain(
   return stops
 }
 
-/** The longest time between two of these. */
+/** Returns the longest time between two successive times. */
 export function longestGap(times: readonly number[]): number {
   const sorted = [...times].sort((one, other) => one - other)
   return Math.max(...sorted.slice(1).map((time, index) => time - sorted[index]!))
 }
 
-/** The most of these times in any half-open interval of a length. */
+/** Returns the maximum number of times in any half-open interval of a length. */
 export function mostWithin(times: readonly number[], length: number): number {
   const sorted = [...times].sort((one, other) => one - other)
   let most = 0
@@ -125,13 +126,13 @@ export function mostWithin(times: readonly number[], length: number): number {
   return most
 }
 
-/** By how much the way to the service took longer for some calls than for others, in milliseconds. */
+/** Returns the difference between the slowest and the fastest way of a call to the service, in milliseconds. */
 export function jitterOf({ arrivals }: Seen): number {
   const ways = arrivals.map(({ at, sentAt }) => at - sentAt)
   return Math.max(...ways) - Math.min(...ways)
 }
 
-/** Whether each process had its permits in the order in which it had asked. */
+/** Whether each process got its permits in the order of its requests. */
 export function isInOrder({ arrivals }: Seen): boolean {
   const last = new Map<number, number>()
   return arrivals.every(({ name, request }) => {

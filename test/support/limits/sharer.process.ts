@@ -7,11 +7,11 @@ import type { SharerTask, SharerTimes } from './threads.js'
 
 /**
  * Takes permits of a limit that many threads share, one after another, until it receives a message. Reports that it is
- * there, and at the end when it was given each permit that it used: times of the machine's monotonic clock and of its
- * wall clock, which all threads read alike.
+ * ready. At the end, reports the times at which it got the permits that it used, by the machine's monotonic clock and
+ * by its wall clock, which all threads share.
  */
 const { handle, stalls, refunds, seed } = workerData as SharerTask
-/** The last reading of the clock: when a caller continues, it is the one with which its permit was given. */
+/** The last reading of the clock. When a caller continues, this is the time at which its permit was given. */
 let lastRead = 0
 const { now } = sharedClock
 sharedClock.now = () => (lastRead = now())
@@ -23,7 +23,7 @@ const random = new Random(seed)
 const times: number[] = []
 const wallTimes: number[] = []
 parentPort!.once('message', () => void limiter.close())
-if (stalls > 0) standStill()
+if (stalls > 0) stallRepeatedly()
 parentPort!.postMessage('ready')
 try {
   for (;;) {
@@ -43,11 +43,11 @@ try {
 } catch (error) {
   if (!(error instanceof ClosedError)) throw error
 }
-const told: SharerTimes = { times, wallTimes }
-parentPort!.postMessage(told)
+const report: SharerTimes = { times, wallTimes }
+parentPort!.postMessage(report)
 
-/** Now it runs, now it doesn't. */
-function standStill(): void {
+/** Blocks the thread again and again. */
+function stallRepeatedly(): void {
   const nowhere = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   const timer = setInterval(() => Atomics.wait(nowhere, 0, 0, stalls), stalls + 200)
   parentPort!.once('message', () => clearInterval(timer))

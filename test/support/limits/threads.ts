@@ -9,47 +9,47 @@ import {
 } from '../../../src/limits/index.js'
 import { builtProgram } from '../built-program.js'
 
-/** What a thread is given. */
+/** The task of a thread. */
 export interface SharerTask {
   readonly handle: SharedLimiterHandle
-  /** How long it stands still again and again: milliseconds, 0 for never. */
+  /** Duration of its repeated stalls, in milliseconds; 0 for none. */
   readonly stalls: number
-  /** Whether it gives half of its permits back. */
+  /** Whether it refunds half of its permits. */
   readonly refunds: boolean
   readonly seed: number
 }
 
-/** When it was given the permits that it used, by both clocks. */
+/** Times at which it got the permits that it used, by both clocks. */
 export interface SharerTimes {
   readonly times: readonly number[]
   readonly wallTimes: readonly number[]
 }
 
-/** How threads share limits. */
+/** Options of {@link shareLimit}. */
 export interface ShareOptions {
   readonly limits: SharedLimiterOptions
   readonly threads: number
-  /** How long all of them take permits, in milliseconds. */
+  /** Time for which all of them take permits, in milliseconds. */
   readonly duration: number
-  /** How long the first thread stands still again and again, in milliseconds. */
+  /** Duration of the repeated stalls of the first thread, in milliseconds. */
   readonly stalls?: number
   readonly refunds?: boolean
 }
 
-/** What threads have had. */
+/** The permits of several threads. */
 export interface Shared {
-  /** When each was given the permits that it used: by thread, clock times. */
+  /** The times at which each thread got the permits that it used: clock times. */
   readonly times: readonly (readonly number[])[]
-  /** The same by the wall clock, where a limit needs it. */
+  /** The same by the wall clock, if a limit needs it. */
   readonly wallTimes: readonly (readonly number[])[]
-  /** From when on all threads wanted permits, until when. */
+  /** Start and end of the time in which all threads wanted permits. */
   readonly from: number
   readonly until: number
-  /** How much of one processor this process took in that time: 1 is all of it. */
+  /** Share of one processor that this process used in that time, from 0 to 1. */
   readonly busy: number
 }
 
-/** Has threads take permits as fast as they get them. */
+/** Lets threads take permits as fast as they get them. */
 export async function shareLimit(options: ShareOptions): Promise<Shared> {
   const { limits, threads: count, duration, stalls = 0, refunds = false } = options
   const { handle } = sharedLimiter(limits)
@@ -67,8 +67,8 @@ export async function shareLimit(options: ShareOptions): Promise<Shared> {
     const notes = threads.map(async thread => {
       const note = once(thread, 'message')
       thread.postMessage('enough')
-      const [told] = (await note) as [SharerTimes]
-      return told
+      const [times] = (await note) as [SharerTimes]
+      return times
     })
     const all = await Promise.all(notes)
     return {

@@ -4,22 +4,22 @@ import type { BoxLimiter } from '../../../src/index.js'
 import { mostWithin } from './service.js'
 
 const TICK = 5
-/** A hold is longer than what was measured by so much. */
+/** Factor by which a hold is longer than the measured delay. */
 const MARGIN = 1.15
 
-/** What was seen for a while. */
+/** Measurements of {@link Work.during}. */
 export interface Seen {
-  /** In how many milliseconds as many permits were given as the limit is, on average. */
+  /** Mean time in which the limiter gave as many permits as its limit, in milliseconds. */
   readonly perWindow: number
-  /** How many times as many permits were given. */
+  /** Number of times that it gave as many permits. */
   readonly windows: number
   /** Maximum delay of the event loop, in milliseconds. */
   readonly late: number
 }
 
-/** Callers of a limiter that want one permit after the other, and more of them than the limit is. */
+/** Callers of a limiter that take one permit after another: more callers than its limit. */
 export class Work implements AsyncDisposable {
-  /** When each was given: clock times. */
+  /** When each permit was given: clock times. */
   readonly times: number[] = []
   readonly #limit: number
   #late = 0
@@ -58,7 +58,10 @@ export class Work implements AsyncDisposable {
     return { perWindow, windows, late: this.#late }
   }
 
-  /** The most in any window, as far as a late event loop does not hide how far apart calls were. */
+  /**
+   * Returns the maximum number of permits in any window, which is shortened by the delay of the event loop, because a
+   * late event loop notes calls closer together.
+   */
   worst(per: number, late: number, since = -Infinity): number {
     return mostWithin(
       this.times.filter(time => time >= since),
@@ -73,7 +76,7 @@ export class Work implements AsyncDisposable {
   }
 }
 
-/** By how much a window may be longer for such a delay: what was measured may be followed by as much. */
+/** Returns the time by which a window may be longer after a measured delay. */
 export function holdFor(delay: number): number {
   return MARGIN * delay
 }

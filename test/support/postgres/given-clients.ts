@@ -2,7 +2,7 @@ import pg from 'pg'
 import postgres from 'postgres'
 import type { ClientLender } from '../../../src/index.js'
 
-/** A client as a user of the package would make and give it. */
+/** A client that a user of the package makes and passes to a box. */
 export interface UserClient {
   readonly client: object
   close(): Promise<void>
@@ -16,7 +16,7 @@ export interface TestedClient {
   connect(url: string): Promise<UserClient>
 }
 
-/** The clients of a server that a user can give. */
+/** The clients of a server that a user can pass. */
 export const givenClients: readonly TestedClient[] = [
   {
     name: 'a Pool of pg',
@@ -30,7 +30,7 @@ export const givenClients: readonly TestedClient[] = [
     name: 'a lender of clients of pg',
     isShared: true,
     connect(url) {
-      // Each box of a test keeps three.
+      // Each box of a test keeps three clients.
       const pool = new pg.Pool({ connectionString: url, max: 60 })
       const lender: ClientLender = {
         connect: () => pool.connect(),
@@ -52,7 +52,7 @@ export const givenClients: readonly TestedClient[] = [
     name: 'a sql of postgres',
     isShared: true,
     connect(url) {
-      // With it, `postgres` leaves a rejection unhandled if the server goes away while a connection opens.
+      // With `fetch_types`, `postgres` leaves a rejection unhandled if the server goes away while a connection opens.
       const sql = postgres(url, { fetch_types: false })
       return Promise.resolve({ client: sql, close: () => sql.end({ timeout: 1 }) })
     },

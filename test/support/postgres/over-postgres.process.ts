@@ -7,7 +7,7 @@ import type { SqlClient } from '../../../src/engines/postgres/clients/sql-client
 import { PostgresEngine } from '../../../src/engines/postgres/postgres-engine.js'
 import { parsePostgresUrl } from '../../../src/engines/postgres/postgres-url.js'
 
-/** The engine of a URL where the package `postgres` is installed and `pg` is not. */
+/** Returns the engine of a URL as if the package `postgres` were installed and `pg` were not. */
 export async function engineOver(url: string): Promise<PostgresEngine> {
   const place = parsePostgresUrl(url)
   const make = async (): Promise<SqlClient> => overPostgres(place, postgres, systemClock)

@@ -5,7 +5,7 @@ import { pause, soFar } from '../../../packages/conformance/src/time.js'
 import type { Box } from '../../../src/index.js'
 import { startChild } from '../../contract/child.js'
 
-/** A ledger with the token that was last written, and the one that its writer found. */
+/** Creates a ledger with the token that was last written, and the one that its writer found. */
 async function makeLedger(pool: pg.Pool): Promise<string> {
   const ledger = `ledger_${randomUUID().slice(0, 8)}`
   await pool.query(`create table ${ledger} (before bigint, last bigint)`)
@@ -29,9 +29,9 @@ export async function within<T>(pool: pg.Pool, work: (client: pg.PoolClient) => 
   }
 }
 
-/** Where a holder that is stopped works, and where the next holder does. */
+/** The boxes and clients of a holder that is stopped, and of the next holder. */
 export interface Setting {
-  /** The next holder's. */
+  /** The box of the next holder. */
   readonly box: Box
   readonly pool: pg.Pool
   /** The URL and the client package of the holder that is stopped. */
@@ -39,10 +39,10 @@ export interface Setting {
   readonly kind: 'pg' | 'postgres'
 }
 
-/** What is done to the holder: where it stops, and whether it goes on. */
+/** Where the holder stops, and whether it continues. */
 export type Fate = 'stopped before its fence' | 'stopped after its fence' | 'killed after its fence'
 
-/** A holder is stopped, and the next holder writes its own token over what it finds. The order of both is checked. */
+/** Stops a holder, lets the next holder write its own token over the one that it finds, and checks their order. */
 export async function stopHolder({ box, pool, url, kind }: Setting, fate: Fate): Promise<void> {
   const ledger = await makeLedger(pool)
   const key = `key of ${ledger}`
@@ -64,7 +64,7 @@ export async function stopHolder({ box, pool, url, kind }: Setting, fate: Fate):
     expect(BigInt(rows[0]!.last)).toBe(token)
     return
   }
-  // Its lease is over long before.
+  // Longer than its lease.
   await pause(3000)
   expect(await soFar(next)).toBe('pending')
   child.kill('SIGCONT')
@@ -74,7 +74,7 @@ export async function stopHolder({ box, pool, url, kind }: Setting, fate: Fate):
   expect(found).toBeLessThan(token)
 }
 
-/** The next holder writes its token over the one that it finds. */
+/** Writes the token of the next holder over the one that it finds. */
 function succeed(
   box: Box,
   pool: pg.Pool,

@@ -14,17 +14,17 @@ import type { PostgresServer } from '../servers/postgres.js'
 import { inOrder, type SentHint, type StoredRequest, type StoredTable } from '../stored-table.js'
 import type { Answered, Differences, TablePort } from '../table-world.js'
 
-/** How much later each operation is: milliseconds. Numbers come from the clock, and have to rise with each grant. */
+/** Time between two operations, in milliseconds. Numbers come from the clock, and have to rise with each grant. */
 const TICK = 0.005
 
-/** After how many operations the size of rows is the least. */
+/** Number of operations after which rows have their smallest size. */
 const STEPS_OF_LARGE_ROWS = 20
 
-/** What came of operations that were carried out by one call. */
+/** The results of operations that one call executed. */
 interface Together {
   readonly outcomes: readonly unknown[]
   readonly hints: readonly SentHint[]
-  /** What is stored afterwards. */
+  /** The stored state afterwards. */
   readonly stored: StoredTable
 }
 
@@ -37,7 +37,7 @@ export type Way =
   /** As a box repeats an operation whose row was locked. */
   | 'again'
 
-/** An entry of a queue: in the row of its first key with the whole request. */
+/** An entry of a queue. In the row of its first key, it has the whole request. */
 type Entry = readonly [
   row: string,
   id: string,
@@ -64,17 +64,19 @@ interface Stored {
 /** Changes the SQL of a schema. */
 type Change = (text: string, schema: string) => string
 
-/** How many schemas were made. */
+/** Number of schemas that were created. */
 let made = 0
 
-/** Ports of the lock table: each has a schema and a connection of its own, which serve one history after the other. */
+/**
+ * Ports of the lock table. Each has a schema and a connection of its own, and is used for one history after another.
+ */
 export class PostgresTablePorts {
   readonly #server: PostgresServer
   readonly #change: Change
   readonly #free: PostgresTablePort[] = []
   readonly #all: PostgresTablePort[] = []
 
-  /** @param change changes the SQL of each schema. */
+  /** @param change changes the SQL of each schema */
   constructor(server: PostgresServer, change: Change = text => text) {
     this.#server = server
     this.#change = change
@@ -138,7 +140,7 @@ class PostgresTablePort implements TablePort {
     )
   }
 
-  /** Begins a history with nothing. */
+  /** Begins a history with an empty table. */
   begin(way: Way): void {
     const tables = ['keys', 'data', 'tails', 'recorded', 'watchers', 'signs'].map(
       table => `${this.#schema}.${table}`,
@@ -202,7 +204,7 @@ class PostgresTablePort implements TablePort {
     this.#stored = stored
   }
 
-  /** Carries out operations by one call. @param later how much later it is than at the last call. */
+  /** Executes operations by one call. @param later time since the last call, in milliseconds */
   async together(
     session: string,
     operations: readonly Operation[],
@@ -221,7 +223,7 @@ class PostgresTablePort implements TablePort {
         ? { ...operation, rows: this.#rowsOf(operation.session) }
         : (operation as ServerOperation),
     )
-    // An operation on a row that nothing else uses.
+    // Another operation, on a row that nothing else uses.
     if (this.#way === 'together')
       all.push({ type: 'renew', request: lockRequest('amy.none', [COMPANION]), number: 1, lease: 1 })
     const sent = all.map(serverCall)
@@ -256,7 +258,7 @@ class PostgresTablePort implements TablePort {
     return { outcomes: [outcome], hints, stored: this.#stored }
   }
 
-  /** Deletes what no longer has an effect. Returns the number of requests that are left in rows and tails. */
+  /** Deletes expired requests. Returns the number of requests that are left in rows and tails. */
   async sweep(now: number): Promise<number> {
     await this.together('amy', [], now)
     await this.#client.query(`update ${this.#schema}.keys set due = 1`)
@@ -272,7 +274,7 @@ class PostgresTablePort implements TablePort {
     return this.#client.end()
   }
 
-  /** Executes a statement at a time, and reads what is stored afterwards, all by one message to the server. */
+  /** Executes a statement at a time, and then reads the stored state, all by one message to the server. */
   async #query(text: string, values: readonly string[], at: number): Promise<unknown> {
     const statement = text.replaceAll(/\$(\d+)/g, (_, place: string) =>
       pg.escapeLiteral(values[Number(place) - 1]!),
@@ -291,7 +293,7 @@ class PostgresTablePort implements TablePort {
     }
   }
 
-  /** Reads the entries of all queues in their order, and how many of them the functions would not find in their tails. */
+  /** Reads the entries of all queues in order, and the number of those in tails that the functions would not find. */
   get #reading(): string {
     const own = this.#schema
     const fields = 'phase expires lease number since label claims'.split(' ')
@@ -349,5 +351,5 @@ class PostgresTablePort implements TablePort {
 const MODES: readonly Claim['mode'][] = ['exclusive', 'shared', 'permits']
 const PHASES = ['waiting', 'reserved', 'held'] as const
 
-/** On a key of its own. */
+/** A claim on a key that nothing else uses. */
 const COMPANION: Claim = { key: 'companion', mode: 'exclusive' }

@@ -1,18 +1,18 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { freePort } from '../../../apps/chaos/servers/free-port.js'
 
-/** A piece of what a client says, or of what the server answers, on one connection. */
+/** A piece of the data of a client, or of the server, on one connection. */
 export interface Packet {
   readonly from: 'client' | 'server'
   readonly bytes: Buffer
-  /** Which connection it travels on, counted from 0. */
+  /** Its connection, counted from 0. */
   readonly connection: number
 }
 
-/** What becomes of a packet: it arrives after this many milliseconds, or never. */
+/** The decision about a packet: its delay in milliseconds, or its loss. */
 export type Verdict = number | 'lost'
 
-/** A network in front of a server, where a function decides about each packet by itself. */
+/** A network in front of a server. A function decides about each packet. */
 export class Tap {
   readonly port: number
   /** Decides about each packet. A lost one leaves the connection open. */
@@ -41,7 +41,7 @@ export class Tap {
     return tap
   }
 
-  /** The URL of a server of this machine with the port of the tap. */
+  /** Returns the URL of a server of this machine with the port of the tap. */
   through(url: string): string {
     return url.replace(/:\d+\//, `:${this.port}/`)
   }

@@ -7,7 +7,7 @@ import { parseRedisUrl } from '../../../src/engines/redis/redis-url.js'
 import { open } from '../../../src/open.js'
 import { clientPackages, type TestedPackage } from './client-packages.js'
 
-/** A box, and the client that was given to it; disposing of it ends both. */
+/** A box, and the client that was passed to it. Disposing of it closes both. */
 export interface OpenBox extends AsyncDisposable {
   readonly box: Box
 }
@@ -19,7 +19,7 @@ export interface BoxWay {
   open(url: string, options?: RedisOptions): Promise<OpenBox>
 }
 
-/** Every way for a box to talk to a server by a package. */
+/** Returns every way for a box to talk to a server by a package. */
 function waysOf({ name, connectWith, client, protocols }: TestedPackage): BoxWay[] {
   return [
     {

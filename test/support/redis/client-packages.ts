@@ -6,7 +6,7 @@ import type { ClientPackage } from '../../../src/engines/redis/clients/connectio
 import { ioredisPackage } from '../../../src/engines/redis/clients/ioredis-connection.js'
 import { nodeRedisPackage } from '../../../src/engines/redis/clients/node-redis-connection.js'
 
-/** A client as a user of the package would make and give it. */
+/** A client that a user of the package makes and passes to a box. */
 export interface UserClient {
   readonly client: object
   close(): void
@@ -18,9 +18,9 @@ export interface TestedPackage {
   /** The versions of the protocol that it speaks. */
   readonly protocols: readonly (2 | 3)[]
   readonly connectWith: ClientPackage
-  /** A connected client. @param resp the version of the protocol, where the package has a choice */
+  /** Returns a connected client. @param resp the version of the protocol, if the package has a choice */
   client(url: string, resp?: 2 | 3): Promise<UserClient>
-  /** A connected client of a cluster. */
+  /** Returns a connected client of a cluster. */
   cluster(nodes: readonly { host: string; port: number }[]): Promise<UserClient>
 }
 
@@ -79,7 +79,7 @@ function nodeRedis(
 /** The client packages that the Redis engine works with, in every major version. */
 export const clientPackages: readonly TestedPackage[] = [
   ioredis('ioredis 5', [2], Redis, Cluster),
-  // The types of the versions differ in what is not used here.
+  // The types of the versions differ only in parts that are not used here.
   ioredis('ioredis 6', [2, 3], Redis6 as unknown as typeof Redis, Cluster6 as unknown as typeof Cluster),
   nodeRedis('node-redis 5', createClient, createCluster),
   nodeRedis(

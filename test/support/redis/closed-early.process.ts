@@ -1,7 +1,7 @@
 /**
- * Opens boxes on Redis over every kind of connection of the client package that is named, closes each while its first
- * call that waits makes connections, says `done`, and must end by itself. Arguments: the package, and the URLs of a
- * server, of a Sentinel's master and of a cluster.
+ * Opens boxes on Redis over every kind of connection of a client package. Closes each while its first waiting call
+ * opens connections. Prints `done`, and must then end by itself. Arguments: the package, and the URLs of a server, of a
+ * Sentinel's master and of a cluster.
  */
 import { createServer, type AddressInfo } from 'node:net'
 import { Proxy } from '../../../apps/chaos/servers/proxy.js'
@@ -13,7 +13,7 @@ const [name, serverUrl, sentinelUrl, clusterUrl] = process.argv.slice(2) as [str
 const ways = boxWays.filter(way => way.name.startsWith(`${name},`))
 const own = ways[0]!
 
-/** Takes connections and says nothing. */
+/** Accepts connections and never answers. */
 const silent = createServer(socket => {
   socket.unref()
   socket.on('error', () => undefined)
@@ -22,14 +22,14 @@ await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
 silent.unref()
 const { port } = silent.address() as AddressInfo
 
-/** Another process may do the same at the same time. */
+/** The key of this process, because another one may run at the same time. */
 const key = `held by ${process.pid}`
 const holder = await open(serverUrl)
 await holder.mutex(key).acquire()
 const clusterHolder = await open(clusterUrl)
 await clusterHolder.mutex(key).acquire()
 
-/** How long after a call that waits its box is closed: milliseconds, or at once. */
+/** Times from a waiting call to the close of its box, in milliseconds; undefined for at once. */
 const delays = [undefined, 0, 1, 5, 20]
 
 async function closeAfter(box: Box, after: number | undefined): Promise<void> {
@@ -49,7 +49,7 @@ async function closeEach({ open: openBox }: BoxWay, url: string): Promise<void> 
   }
 }
 
-/** @param silence comes over the network once a box is open. */
+/** @param silence silences the network once a box is open */
 async function closeBehind(
   { open: openBox }: BoxWay,
   silence: (network: Proxy) => void,
@@ -61,7 +61,7 @@ async function closeBehind(
   await closeAfter(opened.box, after)
 }
 
-/** The connections that are there continue; new ones lead to a server that never answers. */
+/** Open connections continue. New ones lead to a server that never answers. */
 function ofNewConnections(network: Proxy): void {
   network.target = port
 }

@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { open } from '../../../src/open.js'
 import { queued, locks, until } from '../../../packages/conformance/src/time.js'
 
-/** Does with two boxes on a Redis URL, at least once, everything that a box can do. */
+/** Does everything that a box can do at least once, with two boxes on a Redis URL. */
 export async function doEverything(url: string): Promise<void> {
   await using one = await open(url)
   await using other = await open(url)
@@ -11,7 +11,7 @@ export async function doEverything(url: string): Promise<void> {
   const asked = other.mutex('b').acquire({ label: 'second' })
   await queued(one, 'b', 1)
   expect((await locks(other, 'b'))[0]).toMatchObject({ holders: [{ session: one.session }] })
-  // Renewed more than once meanwhile.
+  // The grant is renewed more than once meanwhile.
   await new Promise(resolve => setTimeout(resolve, 800))
   grant.assertHeld()
   await grant.release()
@@ -65,7 +65,7 @@ export async function doEverything(url: string): Promise<void> {
 
   const taken = await one.mutex('taken').acquire()
   expect(await other.forceRelease('taken', taken.token)).toBe(true)
-  await until('it is told', () => taken.signal.aborted)
+  await until('it is notified', () => taken.signal.aborted)
   const dead = await open(url)
   await dead.mutex('d', 'e').acquire()
   await dead.semaphore('f', { max: 2 }).acquire()

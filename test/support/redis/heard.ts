@@ -1,10 +1,10 @@
 import type { LinkListener } from '../../../src/engines/redis/clients/redis-link.js'
 
-/** Records what a link reports. */
+/** Records the reports of a link. */
 export class Heard implements LinkListener {
   /** `channel: text` of each message, in order. */
   readonly messages: string[] = []
-  /** How often messages may have been missed. */
+  /** Number of times that messages may have been missed. */
   resubscriptions = 0
 
   message(channel: string, text: string): void {

@@ -14,13 +14,13 @@ import type { RedisServer } from '../servers/redis.js'
 import { inLanes } from '../lanes.js'
 import { LoadedCode } from './loaded-code.js'
 
-/** How many decisions a history has. */
+/** Number of decisions of a history. */
 const STEPS = 60
 
-/** A request has at most twice as many units. */
+/** Half of the maximum number of equal units of a request. */
 const MAX_UNITS = 1000
 
-/** By a clock that the test sets, and without forgetting anything. */
+/** The code with a clock that the test sets, and with records that outlive a history. */
 const CODE = limitCode({
   clock: `now = tonumber(call('GET', KEY .. ':now'))`,
   expiry: '3600000',
@@ -58,8 +58,8 @@ const DEFINITIONS: readonly (readonly WindowDefinition[])[] = [
 ]
 
 /**
- * Has the decision and its port in Redis go through random histories side by side.
- * @param first the seed of the first history; the others count on from there.
+ * Compares the decision and its port in Redis by random histories.
+ * @param first the seed of the first history; the others follow it
  */
 export async function compareLimits(server: RedisServer, first: number, count: number): Promise<void> {
   const code = await LoadedCode.asFunction(server, CODE)
@@ -94,12 +94,12 @@ async function compare(server: RedisServer, code: LoadedCode, seed: number): Pro
     const args = limitArguments(step, request, now)
     const answer = await code.on(['1', key, ...args])
     await set
-    const told = `seed ${seed}:\n${history.join('\n')}`
-    expect(reservedOf(answer as Reply, request), told).toEqual(decision.reserved)
+    const message = `seed ${seed}:\n${history.join('\n')}`
+    expect(reservedOf(answer as Reply, request), message).toEqual(decision.reserved)
   }
 }
 
-/** A pause may outlive all counts. */
+/** Returns a random pause, which may outlive all counts, in milliseconds. */
 function randomPause(random: Random): number {
   return random.below(8) === 0 ? 60_000 : Math.max(random.below(900) - 300, 0)
 }
@@ -118,7 +118,7 @@ function randomRequest(
 ): ReservePermits {
   const most = Math.min(...windows.map(({ limit }) => limit))
   const some = (): number => 1 + random.below(random.below(4) === 0 ? most : Math.min(most, 3))
-  // Most calls ask for equal permits and nothing else, for which the script has a short way.
+  // Most calls ask for equal permits and nothing else, for which the script has a fast path.
   const plain = random.below(2) === 0
   const units = Array.from({ length: plain ? 1 : random.below(6) }, () => ({
     n: some(),
@@ -134,7 +134,7 @@ function randomRequest(
   const returnable = plain ? [] : given
   while (returnable.length > 0 && random.below(4) === 0) {
     const [{ n, at, from }] = returnable.splice(random.below(returnable.length), 1) as [ReturnedPermits]
-    // Now and then only a part was not used.
+    // Now and then a caller returns only a part.
     returns.push({ n: random.below(3) === 0 ? 1 : n, at, from })
   }
   const randomExplain = (): ReservePermits['explain'] =>
@@ -142,12 +142,12 @@ function randomRequest(
   const shortest = Math.min(...windows.map(({ per }) => per))
   return {
     limiter: 'it',
-    // More than are known at once.
+    // More sessions than a limiter knows at once.
     session: `session ${random.below(random.below(2) === 0 ? 3 : 200)}`,
     windows,
     units,
     horizon: Math.min(Math.max(2.5 * shortest, 250), 10_000),
-    // Mostly of one process, at times of one that is farther away.
+    // Mostly the hold of one process, at times that of one farther away.
     hold: [0, 0, 25.5, 25.5, 25.5, 61, 140, 700, 2000][random.below(random.below(3) === 0 ? 9 : 5)]!,
     returns,
     pause: !plain && random.below(8) === 0 ? randomPause(random) : undefined,

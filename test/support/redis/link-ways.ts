@@ -6,14 +6,14 @@ import { parseRedisUrl } from '../../../src/engines/redis/redis-url.js'
 import { clientPackages, type UserClient } from './client-packages.js'
 import { Heard } from './heard.js'
 
-/** Short enough for tests, and long enough for a busy machine. */
+/** Timeouts that are short enough for tests, and long enough for a busy machine. */
 export const PATIENCE: Timeouts = { ...DEFAULT_TIMEOUTS, answer: 1000, heartbeat: 200 }
 
-/** A link and what it reports; disposing of it closes it, and the client that was given to it. */
+/** A link, and its reports. Disposing of it closes the link, and the client that was passed to it. */
 export interface OpenLink extends AsyncDisposable {
   readonly link: RedisLink
   readonly heard: Heard
-  /** The client that was given; undefined where the link has connections of its own. */
+  /** The client that was passed to it; undefined if the link has connections of its own. */
   readonly given: UserClient | undefined
 }
 
@@ -21,7 +21,7 @@ export interface OpenLink extends AsyncDisposable {
 export interface LinkWay {
   readonly name: string
   readonly isOwn: boolean
-  /** A link that is connected. */
+  /** Opens a link, and connects it. */
   open(place: { readonly port: number }): Promise<OpenLink>
 }
 

@@ -14,25 +14,25 @@ export class LoadedCode {
     this.#command = command
   }
 
-  /** Loads code as a function, which keeps what it has from call to call. */
+  /** Loads code as a function, which keeps its variables from call to call. */
   static async asFunction(server: RedisServer, text: string): Promise<LoadedCode> {
     const { name, library } = new ServerCode(text)
     await server.command('FUNCTION', 'LOAD', 'REPLACE', library)
     return new LoadedCode(server, ['FCALL', name])
   }
 
-  /** Loads code as a script, which is made anew at each call. */
+  /** Loads code as a script, which begins anew at each call. */
   static async asScript(server: RedisServer, text: string): Promise<LoadedCode> {
     const { script } = new ServerCode(text)
     return new LoadedCode(server, ['EVALSHA', String(await server.command('SCRIPT', 'LOAD', script))])
   }
 
-  /** The answers to the operations, and last the hints. */
+  /** Returns the answers to the operations, and last the hints. */
   async run(call: CallArguments): Promise<readonly Reply[]> {
     return answersIn((await this.on(call.all())) as Reply)
   }
 
-  /** The answer to any arguments: the number of keys, the keys and the rest. */
+  /** Returns the answer to any arguments: the number of keys, the keys and the rest. */
   async on(args: readonly string[]): Promise<unknown> {
     return this.#server.command(...this.#command, ...args)
   }

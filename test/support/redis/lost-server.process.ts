@@ -1,6 +1,6 @@
 /**
- * Works on Redis over the client package that is named, with connections of its own or with a client that it gives,
- * loses the server, says `done`, and must end by itself.
+ * Works on Redis over a client package, with connections of its own or with a client that it passes to its boxes. Kills
+ * the server, prints `done`, and must then end by itself.
  */
 import { Box } from '../../../src/box.js'
 import { systemClock } from '../../../src/base/clock.js'
@@ -29,7 +29,7 @@ await other
   .acquire({ wait: 50 })
   .catch(() => undefined)
 process.kill(Number(pid), 'SIGKILL')
-// Long enough for several vain tries to connect.
+// Long enough for several failed attempts to connect.
 await new Promise(resolve => setTimeout(resolve, 500))
 // The one that received messages stays open; its owner ends an existing client.
 await box.close()

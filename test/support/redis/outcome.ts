@@ -1,6 +1,6 @@
 import type { SignalboxError } from '../../../src/base/errors.js'
 
-/** The code of the error that something ends with; undefined when it ends well. */
+/** Returns the code of the error with which a promise rejects, or undefined if it fulfils. */
 export async function codeOf(ending: Promise<unknown>): Promise<string | undefined> {
   return ending.then(
     () => undefined,
@@ -8,7 +8,7 @@ export async function codeOf(ending: Promise<unknown>): Promise<string | undefin
   )
 }
 
-/** The error that something ends with, as text; undefined when it ends well. */
+/** Returns the error with which a promise rejects, as text, or undefined if it fulfils. */
 export async function complaintOf(ending: Promise<unknown>): Promise<string | undefined> {
   return ending.then(
     () => undefined,

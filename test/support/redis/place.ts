@@ -3,7 +3,7 @@ import { RemoteBox } from '../file/remote-box.js'
 import { Proxy } from '../../../apps/chaos/servers/proxy.js'
 import { startRedis, type RedisServer, type RedisServerOptions } from '../servers/redis.js'
 
-/** A server of one test, with boxes on it in this process and in others, and networks before it. All end together. */
+/** A server of one test, with boxes in this process and in others, and networks in front of it. All end together. */
 export class RedisPlace implements AsyncDisposable {
   readonly server: RedisServer
   readonly #boxes: Box[] = []
@@ -18,7 +18,7 @@ export class RedisPlace implements AsyncDisposable {
     return new RedisPlace(await startRedis(options))
   }
 
-  /** A box in this process. @param url of the server by default */
+  /** Opens a box in this process. @param url default: that of the server */
   async box(url = this.server.url, options?: BoxOptions): Promise<Box> {
     const box = await open(url, options)
     this.#boxes.push(box)
@@ -29,14 +29,14 @@ export class RedisPlace implements AsyncDisposable {
     return Promise.all(Array.from({ length: count }, () => this.box()))
   }
 
-  /** A box in a process of its own. */
+  /** Opens a box in a process of its own. */
   async process(url = this.server.url): Promise<RemoteBox> {
     const remote = await RemoteBox.inProcess(url)
     this.#remote.push(remote)
     return remote
   }
 
-  /** A network of its own between some clients and the server. */
+  /** Starts a network between some clients and the server. */
   async network(): Promise<Proxy> {
     const network = await Proxy.start(this.server.port)
     this.#networks.push(network)
@@ -44,16 +44,16 @@ export class RedisPlace implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // Killing also ends one that is stopped.
+    // A kill ends stopped processes, too.
     await Promise.all(this.#remote.map(remote => remote.kill()))
-    // Boxes would wait for the answers of a server that stands still.
+    // The server ends before the boxes, because they would wait for the answers of a stopped one.
     await this.server.kill()
     await Promise.all(this.#networks.map(network => network[Symbol.asyncDispose]()))
     await Promise.all(this.#boxes.map(box => box.close()))
   }
 }
 
-/** The URL of a network, for a box behind it. */
+/** Returns the URL of a network, for a box behind it. */
 export function through({ host, port }: Proxy): string {
   return `redis://${host}:${port}`
 }

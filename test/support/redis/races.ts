@@ -4,35 +4,35 @@ import { Random } from '../../../packages/conformance/src/random.js'
 import { codeOf, complaintOf } from './outcome.js'
 import { RedisPlace } from './place.js'
 
-/** Long compared with everything that happens, so that only a mistake loses something, in milliseconds. */
+/** Longer than everything that happens, so that only a mistake loses a grant, in milliseconds. */
 const LEASE = 3000
-/** When the keeper renews. */
+/** Time after which the keeper renews, in milliseconds. */
 const RENEWED_AFTER = LEASE / 3
 
 export interface RacesOptions {
-  /** How many requests there are. */
+  /** Number of requests. */
   readonly count: number
-  /** How many are under way at the same time, for half as many keys. */
+  /** Number of requests at the same time, for half as many keys. */
   readonly together: number
   readonly seed: number
 }
 
-/** What came of requests that were released, renewed and aborted at the same moment. */
+/** The outcome of requests that were released, renewed and aborted at the same moment. */
 export interface RacesResult {
   readonly granted: number
   readonly aborted: number
   readonly timedOut: number
-  /** How many were released about when they were renewed. */
+  /** Number of grants that were released at about the time of their renewal. */
   readonly renewed: number
-  /** What should not have happened, in words. */
+  /** Messages about violations. */
   readonly wrongs: readonly string[]
-  /** The keys that are there in the end. */
+  /** The keys that are left at the end. */
   readonly left: unknown
 }
 
 /**
- * Requests of several boxes that are aborted about when they are granted, and grants that are released about when they
- * are renewed: nothing may be lost that way, live on, or be renewed for another holder.
+ * Aborts requests of several boxes at about the time of their grant, and releases grants at about the time of their
+ * renewal. No grant may be lost by that, outlive its release, or be renewed for another holder.
  */
 export async function races({ count, together, seed }: RacesOptions): Promise<RacesResult> {
   await using here = await RedisPlace.start()
@@ -44,13 +44,15 @@ export async function races({ count, together, seed }: RacesOptions): Promise<Ra
   const came = { granted: 0, aborted: 0, timedOut: 0, renewed: 0 }
   let begun = 0
 
-  /** What a grant that isn't renewed has left on the server may not be more than it had, less what has passed. */
+  /**
+   * Checks that a grant that isn't renewed has no more time left on the server than its lease, less the time passed.
+   */
   async function unrenewed(key: string, grant: Grant, stay: number): Promise<void> {
     const since = performance.now()
     await setTimeout(stay)
     const passed = performance.now() - since
     const left = Number(await here.server.command('PTTL', key))
-    // First, because a server that stood still until the lease had expired answers with the lease of the next holder.
+    // A server that stood still until the lease had expired answers with the lease of the next holder.
     grant.assertHeld()
     if (left > LEASE - passed + 1)
       wrongs.push(`${key} has ${left} ms after ${passed} ms: another client renewed it`)
@@ -99,7 +101,7 @@ export async function races({ count, together, seed }: RacesOptions): Promise<Ra
       while (begun++ < count) await one(random, boxes[random.below(boxes.length)]!)
     }),
   )
-  // What was given back in the background has had its time, and a renewal that comes late had it, too.
+  // By then, releases in the background and late renewals have ended.
   await setTimeout(RENEWED_AFTER + 500)
   return { ...came, wrongs, left: await here.server.command('KEYS', '*') }
 }

@@ -1,4 +1,4 @@
-/** Opens a box from a URL, takes a lock, and says so. */
+/** Opens a box from a URL, acquires a lock, and prints `locked`. */
 import { open } from 'signalbox'
 
 await using box = await open(process.argv[2]!)

@@ -27,7 +27,7 @@ interface Code {
 
 /** A layout of held keys, and how the server executes the code. */
 export interface Way {
-  /** @param groupMin how many readers become a group; as many as in the package if it is left out */
+  /** @param groupMin number of readers that become a group; default: that of the package */
   readonly code: (groupMin?: number) => string
   readonly load: (server: RedisServer, text: string) => Promise<LoadedCode>
 }
@@ -42,7 +42,7 @@ export const WAYS = {
   },
 } satisfies Record<string, Way>
 
-/** What came of operations that were carried out by one call. */
+/** The results of operations that one call executed. */
 export interface Together {
   readonly outcomes: readonly unknown[]
   readonly hints: readonly SentHint[]
@@ -64,7 +64,7 @@ interface Recorded {
   readonly claims: readonly { key: string; mode: Claim['mode']; permits?: number; max?: number }[]
 }
 
-/** What the script `read-table.lua` answers. An empty list is an object there. */
+/** The answer of the script `read-table.lua`, which has an empty list as an object. */
 type Read = readonly [
   records: readonly Recorded[] | object,
   queues: readonly string[] | object,
@@ -76,10 +76,10 @@ type Read = readonly [
 /** Makes ports over the same code, each for a prefix of its own. */
 export type RedisPorts = (prefix: string | number) => RedisTablePort
 
-/** How many times ports were made: each time they get other names. */
+/** Number of times that ports were made. Each time they get other names. */
 let made = 0
 
-/** The port of the lock table in Redis, by a clock that a test sets. */
+/** The port of the lock table in Redis, with a clock that a test sets. */
 export class RedisTablePort implements TablePort {
   readonly #server: RedisServer
   readonly #code: Code
@@ -97,7 +97,7 @@ export class RedisTablePort implements TablePort {
     this.#names = new Names(prefix, false)
   }
 
-  /** @param groupMin how many readers become a group; as many as in the package if it is left out */
+  /** @param groupMin number of readers that become a group; default: that of the package */
   static async over(server: RedisServer, way: Way, groupMin?: number): Promise<RedisPorts> {
     const text = `${virtualTime}return timed((function()\n${way.code(groupMin)}\nend)())`
     const code: Code = {
@@ -106,7 +106,12 @@ export class RedisTablePort implements TablePort {
       writer: await LoadedCode.asScript(server, writeTable),
     }
     const differences: Differences = {
-      ...{ canSteal: true, keepsLightGrants: true, stopsAtWaiter: true, groups: groupMin !== undefined },
+      ...{
+        canSteal: true,
+        keepsUncontendedAsKeys: true,
+        stopsAtWaiter: true,
+        groups: groupMin !== undefined,
+      },
     }
     const own = `${++made}.`
     return prefix => new RedisTablePort(server, code, `${own}${prefix}:`, differences)
@@ -160,7 +165,7 @@ export class RedisTablePort implements TablePort {
     this.#stored = stored
   }
 
-  /** Carries out operations by one call. */
+  /** Executes operations by one call. */
   async together(session: string, operations: readonly Operation[], now: number): Promise<Together> {
     const call = this.#call(session, [...operations, { type: 'inspect', prefix: '' }])
     const [, answers, text] = await Promise.all([
@@ -187,7 +192,7 @@ export class RedisTablePort implements TablePort {
     return call
   }
 
-  /** An operator takes a request whose grant it has looked up. */
+  /** Converts an operation for the server. An operator looks up the request of a grant first. */
   #asked(operation: Operation): ServerOperation | undefined {
     if (operation.type !== 'forceRelease') return operation
     const { key, number } = operation
@@ -229,7 +234,7 @@ export class RedisTablePort implements TablePort {
     }
   }
 
-  /** Puts together what records, queues and held keys say. */
+  /** Builds the table from records, queues and held keys. */
   #tableIn([records, entries, signs, held]: Read, now: number): StoredTable {
     const seen = new Map<string, number>()
     const words = list(signs)
@@ -269,7 +274,7 @@ export class RedisTablePort implements TablePort {
             )
             .map(({ expires }) => expires),
         )
-        // It may outlast its holders: the next request that looks at it removes it.
+        // It may outlast its holders. The next request that reads it removes it.
         if (ends < last) throw new Error(`the held key of ${key} expires before its last holder`)
         continue
       }
@@ -281,10 +286,17 @@ export class RedisTablePort implements TablePort {
           `the held key of ${key} says ${text} until ${ends}, the record ${JSON.stringify(known)}`,
         )
       const claims = known?.claims ?? []
-      const light = { id, phase: 'held', expires: ends, seen: undefined, lease: undefined, number } as const
+      const uncontended = {
+        id,
+        phase: 'held',
+        expires: ends,
+        seen: undefined,
+        lease: undefined,
+        number,
+      } as const
       const { label } = whoIs(id, details!)
       requests.set(id, {
-        ...(known ?? { ...light, since: Number(since), label }),
+        ...(known ?? { ...uncontended, since: Number(since), label }),
         claims: claims.some(claim => claim.key === key) ? claims : [...claims, { key, mode: 'exclusive' }],
       })
       const queue = queues.get(key) ?? []

@@ -1,6 +1,6 @@
 /**
- * Stops itself once for each first call on Redis that it makes afterwards, and prints how the call went. The test severs
- * its connections while it is stopped, and continues it.
+ * Stops itself before each of several calls on Redis, and prints the outcome of the call. The test cuts its connections
+ * while it is stopped, and continues it.
  */
 import { Box } from '../../../src/box.js'
 import { systemClock } from '../../../src/base/clock.js'

@@ -5,10 +5,10 @@ import type { IdentifiedReport } from '../../../src/engines/redis/operator.js'
 import type { Random } from '../../../packages/conformance/src/random.js'
 import { DistantLine } from '../distant-line.js'
 
-/** Puts the engine of one server at a distance that changes all the time; what goes one way stays in order. */
+/** Delays the engine of one server by random times. Messages in each direction keep their order. */
 export class DistantVoter implements VotingEngine {
   readonly name: string
-  /** What was asked, by type. */
+  /** Number of operations of each type. */
   readonly asked = new Map<string, number>()
   /** Whether hints get lost. */
   isDeaf = false

@@ -7,7 +7,7 @@ import { pause } from '../../../packages/conformance/src/time.js'
 let library: string | undefined
 
 /**
- * The clocks that a program started with {@link environment} takes for the real ones. Their monotonic clock stays true.
+ * Clocks that replace the real ones in a program started with {@link environment}. Its monotonic clock stays true.
  */
 export class FakeClock {
   readonly #file = join(readableFolder(), 'offsets')
@@ -25,8 +25,8 @@ export class FakeClock {
   }
 
   /**
-   * The machine sleeps for a number of milliseconds, and is awake when the promise settles: all but the monotonic clock
-   * have gone on meanwhile.
+   * Simulates that the machine sleeps for a number of milliseconds: all clocks but the monotonic one advance. The
+   * machine is awake when the promise settles.
    */
   async sleep(duration: number): Promise<void> {
     this.#slept += duration
@@ -43,7 +43,7 @@ export class FakeClock {
     writeFileSync(this.#file, microseconds, { flag: existsSync(this.#file) ? 'r+' : 'w' })
   }
 
-  /** What makes a program read this clock. @throws Error when there is no C compiler */
+  /** The variables that make a program read this clock. @throws Error when there is no C compiler */
   get environment(): Readonly<Record<string, string>> {
     library ??= compiled()
     return { LD_PRELOAD: library, SIGNALBOX_CLOCK: this.#file }
@@ -57,7 +57,7 @@ function compiled(): string {
   return target
 }
 
-/** Also for a program that runs as another user. */
+/** Creates a folder that programs of other users can read, too. */
 function readableFolder(): string {
   const folder = reapedFolder('clock')
   chmodSync(folder, 0o755)

@@ -7,7 +7,7 @@ import { reapedFolder } from '../../../apps/chaos/servers/reaper.js'
 import { ServerProcess } from '../../../apps/chaos/servers/server-process.js'
 import type { FakeClock } from './fake-clock.js'
 
-/** Where `scripts/setup.mjs servers` puts the member's jar; the compiled tests lie one folder deeper. */
+/** Paths to which `scripts/setup.mjs servers` downloads the member's jar. Compiled tests are one folder deeper. */
 const JARS = ['../../..', '../../../..']
   .map(root => `${fileURLToPath(new URL(`${root}/.interop/hazelcast/`, import.meta.url))}*`)
   .join(':')
@@ -21,9 +21,9 @@ export interface HazelcastMemberOptions {
   readonly publicPort?: number
   /** Properties of the member, like `hazelcast.client.cleanup.period.millis`. */
   readonly properties?: Readonly<Record<string, string>>
-  /** More of its configuration, like that of maps: XML. */
+  /** Further configuration as XML, for example of maps. */
   readonly more?: string
-  /** Whose time the member takes for the real one. */
+  /** A clock that replaces the member's real one. */
   readonly clock?: FakeClock
 }
 
@@ -82,24 +82,24 @@ export class HazelcastServer extends ServerProcess {
     this.#members = peers.length + 1
   }
 
-  /** Starts it again, empty, as one of the cluster of these, which run. */
+  /** Starts it again, empty, as a member of the cluster of these running members. */
   async rejoin(others: readonly HazelcastServer[]): Promise<void> {
     writeFileSync(join(this.#folder, CONFIGURATION), this.#configure(others.map(({ port }) => port)))
     this.#members = others.length + 1
     await this.start()
   }
 
-  /** Whether all that it knows of has as many copies as it should have: then any one member may end. */
+  /** Whether all data has its copies, as far as it knows. Then any one member may end. */
   async isSafe(): Promise<boolean> {
     return (await this.#status('/hazelcast/health/cluster-safe')) === 200
   }
 
-  /** Of how many members its cluster is, as far as it knows. */
+  /** Returns the number of members of its cluster, as far as it knows. */
   async clusterSize(): Promise<number> {
     return Number(await this.#ask('/hazelcast/health/cluster-size'))
   }
 
-  /** The member is up, in a cluster of itself and as many as it was configured with. */
+  /** Rejects unless the member is up in a cluster with all configured members. */
   protected async answers(): Promise<void> {
     if ((await this.clusterSize()) !== this.#members) throw new Error('members are missing')
     if ((await this.#ask('/hazelcast/health/node-state')) !== '"ACTIVE"')
@@ -114,7 +114,7 @@ export class HazelcastServer extends ServerProcess {
     return (await this.#answer(path)).status
   }
 
-  /** By a socket of its own: an agent would keep the connection that is asked over. */
+  /** Uses a socket of its own, because an agent would keep the connection. */
   #answer(path: string): Promise<{ status: number; body: string }> {
     return new Promise((resolve, reject) => {
       let answer = ''
@@ -135,14 +135,14 @@ export class HazelcastServer extends ServerProcess {
   }
 }
 
-/** Starts one member alone; it serves when the promise settles. */
+/** Starts a member alone. It serves when the promise settles. */
 export async function startHazelcast(options: HazelcastMemberOptions = {}): Promise<HazelcastServer> {
   const server = new HazelcastServer(await freePort(), options)
   await server.start()
   return server
 }
 
-/** Starts members one after the other, each knowing those before it: together they would take twice as long to meet. */
+/** Starts members one after another, each with the ports of the earlier ones: twice as fast as all at once. */
 export async function startHazelcastCluster(
   size: number,
   options: HazelcastMemberOptions = {},

@@ -5,15 +5,15 @@ import { ServerProcess } from '../../../apps/chaos/servers/server-process.js'
 import type { PostgresServer } from './postgres.js'
 import { unprivileged, unprivilegedFolder } from './unprivileged.js'
 
-/** Debian's, which is outside of a user's PATH. */
+/** Debian's PgBouncer, which is outside of a user's PATH. */
 const debian = '/usr/sbin/pgbouncer'
 
-/** What a pooler gives a connection of the server to: a client, a transaction, or each statement. */
+/** The unit for which a pooler assigns a connection of the server. */
 type PoolMode = 'session' | 'transaction' | 'statement'
 
-/** A real PgBouncer on a free port of 127.0.0.1 before a server. */
+/** A real PgBouncer on a free port of 127.0.0.1 in front of a server. */
 export class PgBouncer extends ServerProcess {
-  /** Of the server, through the pooler. */
+  /** URL of the server through the pooler. */
   readonly url: string
 
   constructor(port: number, folder: string, { address }: PostgresServer, mode: PoolMode, poolSize: number) {
@@ -27,9 +27,9 @@ export class PgBouncer extends ServerProcess {
       'auth_type = any',
       `pool_mode = ${mode}`,
       `default_pool_size = ${poolSize}`,
-      // A server that was down is tried again soon, in seconds.
+      // Delay until a server that was down is tried again, in seconds.
       'server_login_retry = 0.1',
-      // A connection keeps what it has compiled of the schema of each test, and a new schema is checked against that.
+      // A connection keeps the compiled code of each test's schema, and checks a new schema against it.
       'server_lifetime = 2',
     ]
     super({
@@ -54,7 +54,7 @@ export class PgBouncer extends ServerProcess {
   }
 }
 
-/** Starts one before a server; it has answered when the promise settles. */
+/** Starts PgBouncer in front of a server. It has answered when the promise settles. */
 export async function startPgBouncer(
   server: PostgresServer,
   mode: PoolMode = 'transaction',

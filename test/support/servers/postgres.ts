@@ -13,9 +13,9 @@ import { until } from './until.js'
 export interface PostgresOptions {
   /** Settings by name, as postgresql.conf takes them. */
   readonly settings?: Readonly<Record<string, string>>
-  /** Whose time the server takes for the real one. */
+  /** A clock that replaces the server's real one. */
   readonly clock?: FakeClock
-  /** The command of root by which the server gets to see a file system. */
+  /** A command of root that lets the server see a file system. */
   readonly enter?: readonly string[]
 }
 
@@ -31,7 +31,7 @@ export class PostgresServer extends ServerProcess {
     readonly user: string
     readonly database: string
   }
-  /** The same as text. */
+  /** The same as a URL. */
   readonly url: string
 
   /** @param folder has the folder `data`, which is initialised. */
@@ -40,7 +40,7 @@ export class PostgresServer extends ServerProcess {
       port: String(port),
       listen_addresses: host,
       unix_socket_directories: folder,
-      // What a killed server has written is there when it starts again: the machine goes on.
+      // The data of a killed server survives without it, because the machine goes on.
       fsync: 'off',
       ...settings,
     }
@@ -69,7 +69,7 @@ export class PostgresServer extends ServerProcess {
         await super.start()
         return
       } catch (error) {
-        // Processes of one that was killed outlive it for a moment, and it does not start while they run.
+        // Processes of a killed server outlive it for a moment, and it does not start while they run.
         if (!/still in use/.test((error as Error).message)) throw error
       }
     }
@@ -78,16 +78,16 @@ export class PostgresServer extends ServerProcess {
   /** Ends it and all its processes at once (SIGKILL), as a crash would. */
   override async kill(): Promise<void> {
     if (!this.isRunning) return
-    // It would take the end of one of them for a crash, and recover.
+    // A running server would treat the end of one of them as a crash, and recover.
     this.pause()
     for (const child of childrenOf(this.pid)) kill(child)
     await super.kill()
   }
 
-  /** Carries out statements on a connection of its own, and gives the rows of the last one. */
+  /** Executes statements on a connection of its own, and returns the rows of the last one. */
   async query<Row extends pg.QueryResultRow>(text: string): Promise<Row[]> {
     const client = new pg.Client(this.address)
-    // It ends when the server does. The statement under way fails as well.
+    // The connection ends with the server. The statement under way fails as well.
     client.on('error', () => undefined)
     await client.connect()
     try {
@@ -101,12 +101,12 @@ export class PostgresServer extends ServerProcess {
   /** A pool of connections, which the caller ends. */
   pool(options: pg.PoolConfig = {}): pg.Pool {
     const pool = new pg.Pool({ ...this.address, max: 8, ...options })
-    // An idle connection that breaks is made again.
+    // The pool replaces an idle connection that breaks.
     pool.on('error', () => undefined)
     return pool
   }
 
-  /** Settles when the standby has all that was written so far. */
+  /** Settles when the standby has all writes so far. */
   async copied(): Promise<void> {
     const [now] = await this.query<{ lsn: string }>('select pg_current_wal_insert_lsn() as lsn')
     const behind = `select from pg_stat_replication where replay_lsn >= '${now!.lsn}'`
@@ -114,13 +114,13 @@ export class PostgresServer extends ServerProcess {
   }
 
   /**
-   * From when it settles, commits that do not wait for the disk are in the server's memory alone, and end with it. A
-   * commit that waits for the disk takes all before it along.
+   * Stops the server's WAL writer. From then on, commits that do not wait for the disk are only in the server's memory,
+   * and end with it. A commit that waits for the disk also writes all before it.
    */
   async stopWriter(): Promise<void> {
     const writers = `select pid from pg_stat_activity where backend_type = 'walwriter'`
     let writer: { pid: number } | undefined
-    // The server takes statements before its writer has begun.
+    // The server accepts statements before its writer has begun.
     await until(async () => {
       ;[writer] = await this.query<{ pid: number }>(writers)
       return writer !== undefined
@@ -128,7 +128,7 @@ export class PostgresServer extends ServerProcess {
     process.kill(writer!.pid, 'SIGSTOP')
   }
 
-  /** Makes a standby a server of its own; it takes writes when the promise settles. */
+  /** Promotes a standby. It accepts writes when the promise settles. */
   async promote(): Promise<void> {
     await this.query('select pg_promote()')
   }
@@ -138,7 +138,7 @@ export class PostgresServer extends ServerProcess {
   }
 }
 
-/** Starts one; it has answered when the promise settles. */
+/** Starts a server. It has answered when the promise settles. */
 export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
   const folder = unprivilegedFolder('postgres')
   await run('cp', ['-r', await (template ??= initialised()), join(folder, 'data')], folder)
@@ -146,8 +146,8 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
 }
 
 /**
- * Starts a standby; it has all that the primary had when the promise settles.
- * @param port where the primary is reached
+ * Starts a standby. It has all data of the primary when the promise settles.
+ * @param port port of the primary, or of a network in front of it
  */
 export async function startStandby(port: number, options: PostgresOptions = {}): Promise<PostgresServer> {
   const folder = unprivilegedFolder('postgres')
@@ -171,7 +171,7 @@ function programPath(program: string): string {
   return paths.find(path => existsSync(path)) ?? program
 }
 
-/** A data folder that each server of this process copies: that is much faster than to initialise one. */
+/** A data folder that each server of this process copies, because a copy is much faster than initialisation. */
 let template: Promise<string> | undefined
 
 async function initialised(): Promise<string> {
@@ -182,12 +182,12 @@ async function initialised(): Promise<string> {
   return data
 }
 
-/** Runs a program as the server's user. @throws Error with what it printed, when it fails */
+/** Runs a program as the server's user. @throws Error with its output when it fails */
 async function run(program: string, argv: readonly string[], cwd: string): Promise<void> {
   await promisify(execFile)(program, argv, { cwd, ...unprivileged })
 }
 
-/** Also takes on the server's user, which may not enter. */
+/** Completes the command: it enters as root, and then becomes the server's user, who may not enter. */
 function entered(enter: readonly string[] | undefined): readonly string[] {
   return enter && unprivileged
     ? [...enter, `--setuid=${unprivileged.uid}`, `--setgid=${unprivileged.gid}`]
@@ -196,7 +196,7 @@ function entered(enter: readonly string[] | undefined): readonly string[] {
 
 function childrenOf(pid: number): number[] {
   const path = `/proc/${pid}/task/${pid}/children`
-  // Elsewhere they end by themselves, a moment later.
+  // On other systems, they end by themselves, a moment later.
   if (!existsSync(path)) return []
   return readFileSync(path, 'utf8').trim().split(' ').filter(Boolean).map(Number)
 }

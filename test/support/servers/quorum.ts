@@ -8,7 +8,7 @@ import { RedisEngine } from '../../../src/engines/redis/redis-engine.js'
 import { parseRedisUrl } from '../../../src/engines/redis/redis-url.js'
 import type { RedisServer } from './redis.js'
 
-/** Where several servers are, as one URL. */
+/** Returns one URL for several servers. */
 export function quorumUrl(
   members: readonly { readonly host: string; readonly port: number }[],
   query = '',
@@ -18,13 +18,13 @@ export function quorumUrl(
 
 export interface QuorumEngineOptions {
   readonly prefix?: string
-  /** Proposes its numbers, with a wall clock of its own. */
+  /** Proposes the numbers of grants, with a wall clock of its own. */
   readonly numbers?: NumberClock
-  /** Puts something between the quorum and the engine of one server. */
+  /** Wraps the engine of one server. */
   readonly between?: (engine: VotingEngine, index: number) => VotingEngine
 }
 
-/** A quorum engine that differs from what a URL opens. */
+/** Opens a quorum engine with options that a URL lacks. */
 export async function quorumEngine(
   members: readonly RedisServer[],
   { prefix = '', numbers, between = engine => engine }: QuorumEngineOptions = {},

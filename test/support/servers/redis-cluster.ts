@@ -6,9 +6,9 @@ const SLOTS = 16_384
 
 /** Three masters that share the hash slots evenly, with or without a replica each. */
 export class RedisCluster {
-  /** Those that were masters at the start. */
+  /** The masters at the start. */
   readonly masters: readonly RedisServer[]
-  /** All, the masters of the start first. */
+  /** All nodes, the masters at the start first. */
   readonly nodes: RedisServer[]
   /** `redis+cluster://` with every master. */
   readonly url: string
@@ -28,7 +28,7 @@ export class RedisCluster {
     return node!
   }
 
-  /** The master that serves the slot of this key, as the cluster stands now. */
+  /** Returns the current master of the slot of this key. */
   async masterOf(key: string): Promise<RedisServer> {
     const slot = await this.slotOf(key)
     for (const node of this.nodes) {
@@ -38,7 +38,7 @@ export class RedisCluster {
     throw new Error(`No master serves slot ${slot}`)
   }
 
-  /** The replica of a master. A node that was restarted may be taken for a master again for a moment. */
+  /** Returns the replica of a master. For a moment, the cluster may count a restarted node as a master. */
   async replicaOf(master: RedisServer): Promise<RedisServer> {
     let found: RedisServer | undefined
     await until(async () => {
@@ -55,8 +55,8 @@ export class RedisCluster {
   }
 
   /**
-   * Begins to move a slot to another master: from now on the old one answers ASK for keys that it hasn't. The keys are
-   * moved and the slot is handed over by {@link finishMoving}.
+   * Begins to move a slot to another master. From now on, the old one answers ASK for keys that it lacks.
+   * {@link finishMoving} moves the keys and hands the slot over.
    */
   async beginMoving(slot: number, from: RedisServer, to: RedisServer): Promise<void> {
     await to.command('CLUSTER', 'SETSLOT', slot, 'IMPORTING', await idOf(from))
@@ -81,7 +81,7 @@ export class RedisCluster {
       if (master !== to && master !== from) await master.command('CLUSTER', 'SETSLOT', slot, 'NODE', owner)
   }
 
-  /** Waits until all nodes see the same, sound cluster, and each replica is one and in step with its master. */
+  /** Waits until all nodes see the same healthy cluster, and each replica is in step with its master. */
   async settled(replicas = this.nodes.length - this.masters.length): Promise<void> {
     await until(async () => {
       const views = await Promise.all(this.nodes.map(node => viewOf(node)))
@@ -110,7 +110,7 @@ export interface RedisClusterOptions {
   readonly replicated?: boolean
 }
 
-/** Starts three masters; all nodes see the whole cluster as sound when the promise settles. */
+/** Starts three masters. All nodes see the whole cluster as healthy when the promise settles. */
 export async function startRedisCluster(options: RedisClusterOptions = {}): Promise<RedisCluster> {
   const count = 3
   const masters = await startNodes(count, options)
@@ -153,20 +153,20 @@ async function meet(one: RedisServer, other: RedisServer): Promise<void> {
   await one.command('CLUSTER', 'MEET', other.host, other.port, busPort)
 }
 
-/** How a node sees the nodes of the cluster; undefined when something is the matter with it. */
+/** Returns the nodes of the cluster as one node sees them, or undefined if it is not healthy. */
 async function viewOf(node: RedisServer): Promise<string[] | undefined> {
   const info = String(await node.command('CLUSTER', 'INFO'))
   const replication = String(await node.command('INFO', 'replication'))
   const lines = String(await node.command('CLUSTER', 'NODES'))
     .trim()
     .split('\n')
-  const isSound =
+  const isHealthy =
     info.includes('cluster_state:ok') &&
     info.includes(`cluster_slots_ok:${SLOTS}`) &&
     !lines.some(line => /handshake|noaddr|fail|disconnected/.test(line)) &&
     !replication.includes('master_link_status:down')
-  if (!isSound) return undefined
-  // Whose line is whose depends on who is asked, and the times do.
+  if (!isHealthy) return undefined
+  // The mark of the own line, and the times, depend on the node that is asked.
   const views = lines.map(line => {
     const [id, , flags, master, , , , , ...slots] = line.replace('myself,', '').split(' ')
     return [id, flags, master, ...slots].join(' ')
@@ -178,7 +178,7 @@ async function idOf(master: RedisServer): Promise<string> {
   return (await master.command('CLUSTER', 'MYID')) as string
 }
 
-/** The slots that the node which printed this list serves itself. */
+/** Returns the slots that the node with this list serves itself. */
 function servedSlots(nodes: string): [number, number][] {
   const own = nodes.split('\n').find(line => line.includes('myself'))
   return [...(own ?? '').matchAll(/ (\d+)(?:-(\d+))?(?= |$)/g)]

@@ -1,10 +1,10 @@
 import { connect as connectPlain, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 
-/** Where a server is: a port of 127.0.0.1, with or without TLS, or a unix socket. */
+/** The address of a server: a port of 127.0.0.1, with or without TLS, or a unix socket. */
 export type RedisAddress = { readonly port: number; readonly tls?: boolean } | { readonly path: string }
 
-/** What Redis answers in RESP2. An error that is an element of a list is an Error. */
+/** An answer of Redis in RESP2. An error that is an element of a list is an Error. */
 export type RedisAnswer = string | number | null | Error | RedisAnswer[]
 
 interface Call {
@@ -12,7 +12,7 @@ interface Call {
   readonly reject: (error: Error) => void
 }
 
-/** A plain connection of the tests' own, so that what they find does not depend on the client packages they test. */
+/** A connection of the tests' own, so that their results do not depend on the client packages that they test. */
 export class RedisConnection {
   readonly #socket: Socket
   readonly #calls: Call[] = []
@@ -48,7 +48,7 @@ export class RedisConnection {
     return !this.#socket.destroyed
   }
 
-  /** Rejects with the server's error, or when the connection breaks. */
+  /** Sends a command. Rejects with the server's error, or when the connection breaks. */
   command(...args: readonly (string | number)[]): Promise<RedisAnswer> {
     return new Promise((resolve, reject) => {
       if (!this.isOpen) {

@@ -3,7 +3,7 @@ import { until } from './until.js'
 
 /** A master with one replica, watched by one Sentinel that may fail over alone. */
 export class RedisWithSentinel {
-  /** The one that was the master at the start. */
+  /** The master at the start. */
   readonly master: RedisServer
   readonly replica: RedisServer
   readonly sentinel: RedisServer
@@ -18,7 +18,7 @@ export class RedisWithSentinel {
     this.url = `redis+sentinel://127.0.0.1:${sentinel.port}/${this.name}`
   }
 
-  /** Makes the Sentinel promote the replica, and waits until it has and names it. */
+  /** Makes the Sentinel promote the replica, and waits until it reports the replica as the master. */
   async failover(): Promise<void> {
     const before = await this.masterPort()
     await until(async () => {
@@ -32,7 +32,7 @@ export class RedisWithSentinel {
     })
   }
 
-  /** The port of the master that the Sentinel names. */
+  /** Returns the port of the master that the Sentinel reports. */
   async masterPort(): Promise<number> {
     const answer = (await this.sentinel.command('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', this.name)) as string[]
     return Number(answer[1])

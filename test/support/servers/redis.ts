@@ -10,9 +10,9 @@ export interface RedisServerOptions {
   readonly config?: readonly string[]
   /** Whether it is a Sentinel. */
   readonly sentinel?: boolean
-  /** Serves TLS on its port instead of plain TCP; the certificate files are among the lines of `config`. */
+  /** Whether it serves TLS on its port instead of plain TCP. `config` has to name the certificate files. */
   readonly tls?: boolean
-  /** Whose time the server takes for the real one. */
+  /** A clock that replaces the server's real one. */
   readonly clock?: FakeClock
 }
 
@@ -45,7 +45,7 @@ export class RedisServer extends ServerProcess {
     ]
     super({
       program: 'redis-server',
-      // A Sentinel keeps what it learns in its file.
+      // A Sentinel writes its state into its configuration file.
       argv: ['redis.conf', ...(sentinel ? ['--sentinel'] : [])],
       folder,
       environment: clock?.environment ?? {},
@@ -72,7 +72,9 @@ export class RedisServer extends ServerProcess {
     return RedisConnection.open(this.#address)
   }
 
-  /** How often each command was called since the start or `CONFIG RESETSTAT`, by its name in small letters. */
+  /**
+   * Returns the number of calls of each command since the start or `CONFIG RESETSTAT`, by its name in small letters.
+   */
   async calls(): Promise<Record<string, number>> {
     const text = String(await this.command('INFO', 'commandstats'))
     const found = text.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)
@@ -80,7 +82,7 @@ export class RedisServer extends ServerProcess {
   }
 
   /**
-   * Settles when a replica has all that was written so far. `WAIT` would cover the writes of its own connection only.
+   * Settles when a replica has all writes so far. `WAIT` would cover the writes of its own connection only.
    */
   async copied(): Promise<void> {
     const behind = /^slave\d+:.*state=online,offset=(\d+).*^master_repl_offset:(\d+)/ms
@@ -96,7 +98,7 @@ export class RedisServer extends ServerProcess {
     try {
       await connection.command('PING')
     } catch (error) {
-      // Who wants a password serves.
+      // A server that requires a password is up.
       if (!/^NOAUTH/.test((error as Error).message)) throw error
     } finally {
       connection.close()

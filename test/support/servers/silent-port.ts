@@ -2,7 +2,7 @@ import { createServer } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { freePort } from '../../../apps/chaos/servers/free-port.js'
 
-/** The port of a server that takes connections and answers nothing, until the test ends. */
+/** Starts a server that accepts connections and never answers, until the test ends. Returns its port. */
 export async function silentPort(): Promise<number> {
   const port = await freePort()
   const server = createServer(socket => onTestFinished(() => void socket.destroy()))

@@ -1,10 +1,10 @@
 import { chownSync } from 'node:fs'
 import { reapedFolder } from '../../../apps/chaos/servers/reaper.js'
 
-/** As whom programs run that refuse to run as root. Undefined when this process isn't root. */
+/** The user for programs that refuse to run as root. Undefined if this process isn't root. */
 export const unprivileged = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined
 
-/** A new folder of that user, which vanishes with this process. */
+/** Creates a folder of that user, which is removed with this process. */
 export function unprivilegedFolder(name: string): string {
   const folder = reapedFolder(name)
   if (unprivileged) chownSync(folder, unprivileged.uid, unprivileged.gid)

@@ -1,11 +1,11 @@
 /**
- * Waits until something is so.
- * @throws Error when it isn't after 30 s
+ * Waits until a condition holds.
+ * @throws Error if it doesn't hold after 30 s
  */
-export async function until(isSo: () => Promise<boolean> | boolean): Promise<void> {
+export async function until(condition: () => Promise<boolean> | boolean): Promise<void> {
   const deadline = performance.now() + 30_000
-  while (!(await isSo())) {
-    if (performance.now() > deadline) throw new Error(`Waited in vain for ${String(isSo)}`)
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error(`Waited in vain for ${String(condition)}`)
     await new Promise(resolve => setTimeout(resolve, 10))
   }
 }

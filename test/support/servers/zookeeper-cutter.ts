@@ -5,7 +5,7 @@ import { freePort } from '../../../apps/chaos/servers/free-port.js'
 /** When the connection is cut: before the server receives the request, or when the server's answer is on its way. */
 export type CutMoment = 'before' | 'after'
 
-/** A network before a ZooKeeper server that cuts the connection at one request, and passes everything else. */
+/** A network in front of a ZooKeeper server that cuts the connection at one request, and forwards everything else. */
 export class RequestCutter {
   readonly port: number
   readonly #server: Server
@@ -27,7 +27,7 @@ export class RequestCutter {
     return cutter
   }
 
-  /** Cuts at the request of this number from now on, counted from 1; pings and what renews watches don't count. */
+  /** Cuts at the request of this number from now on, counted from 1. Pings and renewals of watches don't count. */
   cutAt(number: number, moment: CutMoment): void {
     this.#left = number
     this.#moment = moment

@@ -4,14 +4,14 @@ import { reapedFolder } from '../../../apps/chaos/servers/reaper.js'
 import { until } from './until.js'
 import { ZooKeeperServer, type ZooKeeperServerOptions } from './zookeeper.js'
 
-/** Where one server listens for the others. */
+/** The ports of one server. */
 interface Ports {
   readonly client: number
   readonly quorum: number
   readonly election: number
 }
 
-/** Three servers that keep one state. */
+/** Three servers that share one state. */
 export class ZooKeeperEnsemble {
   readonly servers: readonly ZooKeeperServer[]
   /** All addresses, joined by commas. */
@@ -27,12 +27,12 @@ export class ZooKeeperEnsemble {
     await Promise.all(this.servers.map(server => server.start()))
   }
 
-  /** The server that leads now; waits until there is one. */
+  /** Returns the current leader. Waits until there is one. */
   async leader(): Promise<ZooKeeperServer> {
     return this.#one('leader')
   }
 
-  /** A server that follows now; waits until there is one. */
+  /** Returns a current follower. Waits until there is one. */
   async follower(): Promise<ZooKeeperServer> {
     return this.#one('follower')
   }
@@ -60,7 +60,7 @@ export class ZooKeeperEnsemble {
   }
 }
 
-/** What three servers are to each other for now. */
+/** The current roles of three servers. */
 export interface Roles {
   readonly leader: ZooKeeperServer
   readonly follower: ZooKeeperServer
@@ -88,7 +88,7 @@ export class LinkedEnsemble extends ZooKeeperEnsemble {
     return new LinkedEnsemble(ensemble, links)
   }
 
-  /** What the servers are to each other; waits until one leads and both others follow. */
+  /** Returns the roles of the servers. Waits until one leads and both others follow. */
   async roles(): Promise<Roles> {
     let modes: (string | undefined)[] = []
     await until(async () => {
@@ -103,7 +103,7 @@ export class LinkedEnsemble extends ZooKeeperEnsemble {
     return { leader, follower, other }
   }
 
-  /** The link over which one server follows another one: its requests are what the one that follows says. */
+  /** Returns the link over which one server follows another. Its requests are the messages of the follower. */
   link(from: ZooKeeperServer, to: ZooKeeperServer): Proxy {
     return this.#links.get([from, to].map(server => this.servers.indexOf(server)).join('-'))!
   }
@@ -114,8 +114,8 @@ interface LaggingEnsemble extends AsyncDisposable, Roles {
 }
 
 /**
- * Three servers of which one follows another that leads, over `link`: with its replies held back or late, the follower
- * lags behind.
+ * Starts three servers. The follower gets its updates over `link`, and lags behind while the replies of `link` are late
+ * or held back.
  */
 export async function startLaggingEnsemble(): Promise<LaggingEnsemble> {
   const ensemble = await LinkedEnsemble.start()
@@ -126,7 +126,7 @@ export async function startLaggingEnsemble(): Promise<LaggingEnsemble> {
 
 /**
  * Starts three servers; all serve when the promise settles.
- * @param reach where one server finds another that leads, for a proxy between them.
+ * @param reach returns the port at which one server reaches another as the leader, for a proxy between them
  */
 export async function startZooKeeperEnsemble(
   { config = [], ...options }: ZooKeeperServerOptions = {},

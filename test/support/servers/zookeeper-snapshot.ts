@@ -1,6 +1,6 @@
 import { JuteWriter } from '../../../packages/zookeeper/src/jute-writer.js'
 
-/** The path of a node with how often a child of it was created: from that the numbers of its children go on. */
+/** The path of a node, and the number of children created so far, from which the next children get their numbers. */
 export type SnapshotNode = readonly [path: string, createdChildren: number]
 
 const OPEN_ACL = 1n
@@ -8,8 +8,8 @@ const EVERYTHING = 31
 const ZXID = 1n
 
 /**
- * The folder with the files that a server starts from as if it had these nodes, parents first: a state that takes
- * billions of transactions to come about by itself.
+ * Returns the files from which a server starts as if it had these nodes, parents first. By itself, a server would need
+ * billions of transactions to get into such a state.
  */
 export function snapshotOf(nodes: readonly SnapshotNode[]): Readonly<Record<string, Buffer>> {
   const writer = new JuteWriter()

@@ -6,7 +6,7 @@ import { freePort } from '../../../apps/chaos/servers/free-port.js'
 import { reapedFolder } from '../../../apps/chaos/servers/reaper.js'
 import { ServerProcess } from '../../../apps/chaos/servers/server-process.js'
 
-/** Where `scripts/setup.mjs servers` puts the server's jars; the compiled tests lie one folder deeper. */
+/** Paths to which `scripts/setup.mjs servers` downloads the server's jars. Compiled tests are one folder deeper. */
 const jars = ['../../../.interop/zookeeper/', '../../../../.interop/zookeeper/'].map(path =>
   fileURLToPath(new URL(path, import.meta.url)),
 )
@@ -15,13 +15,13 @@ const jars = ['../../../.interop/zookeeper/', '../../../../.interop/zookeeper/']
 const debianJars = ['zookeeper.jar', 'slf4j-simple.jar'].map(name => `/usr/share/java/${name}`)
 
 export interface ZooKeeperServerOptions {
-  /** Whether it is Debian's. */
+  /** Whether it is Debian's version. */
   readonly isDebian?: boolean
   /** Lines of zoo.cfg, like `maxClientCnxns=3`; they come after ours and win. */
   readonly config?: readonly string[]
   /** Properties of the virtual machine. */
   readonly properties?: Readonly<Record<string, string>>
-  /** The zxid epoch or anything else that must be there before the first start, by path below the data folder. */
+  /** Files that must exist before the first start, for example with the zxid epoch, by path in the server's folder. */
   readonly files?: Readonly<Record<string, string | Uint8Array>>
 }
 
@@ -54,7 +54,7 @@ export class ZooKeeperServer extends ServerProcess {
     ]
     const settings = {
       'znode.container.checkIntervalMs': '2000',
-      // By default, a test whose predecessor has left ten thousand of them would wait for a minute.
+      // By default, a test whose predecessor has left ten thousand containers would wait for a minute.
       'znode.container.maxPerMinute': '1000000',
       'org.slf4j.simpleLogger.defaultLogLevel': 'warn',
       ...properties,
@@ -83,22 +83,22 @@ export class ZooKeeperServer extends ServerProcess {
     this.#folder = folder
   }
 
-  /** The newest version in its place, with all that this one had, once it is stopped. */
+  /** Returns a server of the newest version with the port and the data of this one, which must be stopped. */
   upgraded(): ZooKeeperServer {
     return new ZooKeeperServer(this.port, this.#folder, {})
   }
 
-  /** Throws away all that it had, while it does not run. */
+  /** Deletes its data. It must not run. */
   wipe(): void {
     rmSync(join(this.#folder, 'data/version-2'), { recursive: true, force: true })
   }
 
-  /** It answers before it serves: in an ensemble, until there is a leader. */
+  /** Rejects unless it serves. In an ensemble, it answers before there is a leader. */
   protected async answers(): Promise<void> {
     if ((await this.mode()) === undefined) throw new Error('it does not serve yet')
   }
 
-  /** What it answers to a word of four letters. */
+  /** Returns its answer to a four-letter word. */
   say(word: 'srvr' | 'cons' | 'wchs' | 'mntr'): Promise<string> {
     return new Promise((resolve, reject) => {
       let answer = ''
@@ -110,7 +110,7 @@ export class ZooKeeperServer extends ServerProcess {
     })
   }
 
-  /** How it serves: alone, as the leader or as a follower; undefined when it does not. */
+  /** Returns its mode, or undefined if it does not serve. */
   async mode(): Promise<'standalone' | 'leader' | 'follower' | undefined> {
     const answer = await this.say('srvr').catch(() => '')
     return /^Mode: (\w+)/m.exec(answer)?.[1] as 'standalone' | 'leader' | 'follower' | undefined

@@ -3,7 +3,7 @@ export interface Configuration {
   readonly module: 'Lock' | 'Commit'
   /** The name of the file of `spec/` with its constants. */
   readonly file: string
-  /** Constants with other values than in the file: what a small search needs to meet what the guard prevents. */
+  /** Constants with other values than in the file, so that a small search finds the fault that the guard prevents. */
   readonly bounds: Readonly<Record<string, string>>
   /** The constant that is changed, with its value; undefined for the whole design. */
   readonly without?: readonly [constant: string, value: string]
@@ -57,7 +57,7 @@ export const slowClock: Configuration = {
   breaks: 'OneHolder',
 }
 
-/** What no guard needs: a message that arrives twice, and a grant that is extended. */
+/** Cases that no guard needs: a message that arrives twice, and a grant that is extended. */
 const more = [
   lock('', 'none', { Repeats: '1', Lease: '1' }),
   lock('', 'none', { Turns: '1', Lease: '1', Messages: '1' }),

@@ -18,16 +18,16 @@ export interface LockEvent {
   readonly [field: string]: Value
 }
 
-/** A turn is a grant of its own for the resource. */
+/** Number of turns of one grant number. For the resource, each turn is a grant of its own. */
 const TURNS = 1024n
 /** Longer than any lease or run. */
 const FOREVER = 1_000_000_000
-/** Two times that are rounded differ by so much. */
+/** Maximum rounding error of the difference of two times, in microseconds. */
 const ROUNDING = 1
 
 const micros = (milliseconds: number): number => Math.round(milliseconds * 1000)
 
-/** All that the simulation's history says about an exclusive lock, until all that was begun has ended. */
+/** Returns the events of an exclusive lock in the history of a simulation, until all tasks have ended. */
 export function simulatedEvents(history: History, key: string): LockEvent[] {
   const events: LockEvent[] = []
   const table = new TableEvents(history, key)
@@ -50,7 +50,7 @@ interface Seen {
   readonly for?: number
 }
 
-/** Turns notes of a simulation into events of one key. */
+/** Converts the entries of a simulation's history into events of one key. */
 class TableEvents {
   readonly #key: string
   readonly #origin: number
@@ -161,8 +161,8 @@ class TableEvents {
 }
 
 /**
- * What the clients of a run of `signalbox chaos` saw of each lock. The steps of the server are put where they are
- * possible at all: each grant as early as its request and the end of the grant before allow, each end as early as its
+ * Returns the events of each lock that the clients of a run of `signalbox chaos` saw. Places the steps of the server at
+ * possible times: each grant as early as its request and the end of the earlier grant allow, each end as early as its
  * client allows.
  */
 export function chaosEvents({ requests, updates }: ChaosHistory): LockEvent[][] {
@@ -209,12 +209,12 @@ function grantEvents(
   ]
 }
 
-/** Nothing for a grant that is over in the same moment. */
+/** Returns no event for a grant that ends at once. */
 function holds(at: number, by: string, number: number, rest: number): LockEvent[] {
   return rest > ROUNDING ? [{ at, op: 'holds', by, number, rest: rest - ROUNDING }] : []
 }
 
-/** The module that `LockHistory` extends. */
+/** Returns the text of the module that `LockHistory` extends. */
 export function historiesModule(histories: readonly (readonly LockEvent[])[]): string {
   const clients = new Set(histories.flatMap(events => events.map(({ by }) => by!)))
   const texts = histories.map(events => {

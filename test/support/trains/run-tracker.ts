@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Report } from '../../../apps/trains/report/report.js'
 
-/** The tracker as a program. */
+/** Path of the tracker program. */
 export const trackerProgram = fileURLToPath(new URL('../../../dist/apps/trains/main.js', import.meta.url))
 
 /** One day of the bundled timetable. */
 export const DAY = { messages: 3321, created: 218, moved: 2885, deleted: 218 }
-/** What the report says about a number of days of it, when nothing went wrong. */
+/** Returns the report of a number of days of it without faults. */
 export function faultless(days: number): Partial<Report> {
   return {
     messages: days * DAY.messages,
@@ -22,7 +22,7 @@ export function faultless(days: number): Partial<Report> {
   }
 }
 
-/** A run that takes longer is killed, unless a test gives it another limit, in milliseconds. */
+/** Maximum duration of a run, unless a test has another limit, in milliseconds. After that, the run is killed. */
 export const TIME_LIMIT = 120_000
 
 interface Ended {
@@ -31,7 +31,7 @@ interface Ended {
   readonly report: Report
 }
 
-/** Runs the tracker to its end; `interrupt` sends it a Ctrl-C when it first reports its progress. */
+/** Runs the tracker to its end. `interrupt` sends it a Ctrl-C when it first reports its progress. */
 export function runTracker(
   folder: string,
   engine: string,

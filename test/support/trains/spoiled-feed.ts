@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 
 const bundled = fileURLToPath(new URL('../../../apps/trains/data/caltrain-gtfs', import.meta.url))
 
-/** What happens at a place in a day. */
+/** Numbers of events at a place in a day. */
 type Counts = Record<'created' | 'deleted' | 'arrived' | 'departed', number>
 
 /** Columns of stop_times.txt. */
@@ -12,7 +12,7 @@ const [TRIP, ARRIVAL, DEPARTURE, STOP, SEQUENCE] = [0, 1, 2, 3, 4] as const
 /** The stop that stops.txt lacks. */
 const ABSENT = '70011'
 
-/** Ways to spoil the third line of a trip so that it is rejected, by the kind that the report calls it. */
+/** Ways to spoil the third line of a trip so that it is rejected, by the name of the fault in the report. */
 const LOST_LINES: Readonly<Record<string, (row: string[]) => void>> = {
   columns: row => row.push('more'),
   'unknown trip': row => (row[TRIP] = 'none'),
@@ -26,8 +26,8 @@ const LOST_LINES: Readonly<Record<string, (row: string[]) => void>> = {
 }
 
 /**
- * The bundled timetable with faults of every kind, those that are repaired and those that lose a line. The counts of one
- * day are added up here from its lines alone.
+ * Returns the bundled timetable with faults of every kind: faults that are repaired, and faults that lose a line.
+ * Counts the events of one day from its lines alone.
  */
 export function spoiledFeed() {
   const stops = rowsOf('stops.txt')
@@ -95,7 +95,7 @@ function absentAmong(rows: readonly string[][]): number {
   return rows.filter(row => row[STOP] === ABSENT).length
 }
 
-/** Counts what a train does that makes these stops. */
+/** Counts the events of a train that makes these stops. */
 function count(counts: Record<string, Counts>, rows: readonly string[][]): void {
   const at = (row: string[]) => (counts[row[STOP]!] ??= { created: 0, deleted: 0, arrived: 0, departed: 0 })
   at(rows[0]!).created++
@@ -104,7 +104,7 @@ function count(counts: Record<string, Counts>, rows: readonly string[][]): void 
   at(rows.at(-1)!).deleted++
 }
 
-/** No line of these files has a quote. */
+/** Returns the fields of a file whose lines have no quotes. */
 function rowsOf(file: string): string[][] {
   return readFileSync(`${bundled}/${file}`, 'utf8')
     .trimEnd()

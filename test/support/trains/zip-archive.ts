@@ -1,6 +1,6 @@
 import { crc32, deflateRawSync } from 'node:zlib'
 
-/** A zip archive of the given files, deflated. */
+/** Returns a zip archive of the given files, deflated. */
 export function zipArchive(files: ReadonlyMap<string, Buffer>): Buffer {
   const parts: Buffer[] = []
   const directory: Buffer[] = []
@@ -37,7 +37,7 @@ function record(signature: number, madeBy: number, fields: Buffer): Buffer {
   return Buffer.concat([head, fields])
 }
 
-/** What a local header and a directory entry have in common: from the version needed to the lengths. */
+/** The fields that a local header and a directory entry share: from the version needed to the lengths. */
 function entryFields(name: string, content: Buffer, packed: Buffer): Buffer {
   const fields = Buffer.alloc(26)
   fields.writeUInt16LE(20, 0)
@@ -49,7 +49,7 @@ function entryFields(name: string, content: Buffer, packed: Buffer): Buffer {
   return fields
 }
 
-/** Comment, disk, attributes, and where the entry begins. */
+/** Comment, disk, attributes, and offset of the entry. */
 function directoryRest(offset: number): Buffer {
   const rest = Buffer.alloc(14)
   rest.writeUInt32LE(offset, 10)

@@ -6,14 +6,14 @@ import { UnavailableError } from '../../../src/base/errors.js'
 import type { LinkedEnsemble, Roles } from '../servers/zookeeper-ensemble.js'
 import type { ZooKeeperServer } from '../servers/zookeeper.js'
 
-/** What happens to an ensemble while a box that reaches one of its servers alone holds something. */
+/** A fault of an ensemble while a box that reaches only one of its servers holds a lock. */
 export interface Partition {
   /** Whether that server leads; default: it follows. */
   readonly isAtLeader?: boolean
   /**
    * Separates that server from the others.
-   * @param timeout of the holder's session: milliseconds.
-   * @returns what brings them together again
+   * @param timeout timeout of the holder's session, in milliseconds
+   * @returns a function that connects them again
    */
   begin(ensemble: LinkedEnsemble, roles: Roles, timeout: number): Promise<() => Promise<void> | void>
 }
@@ -22,7 +22,7 @@ const pass = (...links: ReturnType<LinkedEnsemble['link']>[]) => {
   for (const link of links) link.requests = link.replies = 'pass'
 }
 
-/** A server is stopped or killed, and there again at the end. */
+/** Stops or kills a server, and brings it back at the end. */
 function without(which: 'leader' | 'follower', how: 'pause' | 'kill'): Partition['begin'] {
   return async (_ensemble, roles) => {
     const server = roles[which]
@@ -31,7 +31,7 @@ function without(which: 'leader' | 'follower', how: 'pause' | 'kill'): Partition
   }
 }
 
-/** The follower's link to its leader holds back what goes one way, the other, or both. */
+/** Holds back the data on the follower's link to its leader, in one or both directions. */
 function held(...ways: readonly ('requests' | 'replies')[]): Partition {
   return {
     begin(ensemble, { follower, leader }) {
@@ -81,11 +81,11 @@ export const partitions = {
 
 const TERMS = { lease: '1h', wait: '60s' } as const
 
-/** What one box takes, and what another one takes that can't have it at the same time. */
+/** Locks of two boxes that exclude each other. */
 export interface Conflict {
   first(box: Box): Promise<Grant[]>
   second(box: Box): Promise<Grant>
-  /** On which the second waits. */
+  /** The key on which the second box waits. */
   readonly key: string
 }
 
@@ -135,7 +135,7 @@ export class Sides implements AsyncDisposable {
     readonly second: Box,
   ) {}
 
-  /** @param timeout of the sessions: milliseconds. */
+  /** @param timeout timeout of the sessions, in milliseconds */
   static async open(
     ensemble: LinkedEnsemble,
     place: string,
@@ -171,11 +171,12 @@ const holds = (grant: Grant): boolean => {
 }
 
 /**
- * Without a leader an ensemble lets no session in, and the one that is separated may be elected again. Milliseconds.
+ * Maximum wait for the second box, in milliseconds. Without a leader, an ensemble accepts no session, and the separated
+ * server may be elected again.
  */
 const LONGEST = 10_000
 
-/** As often as an ensemble without a leader refuses it. */
+/** Repeats a task for as long as an ensemble without a leader refuses it. */
 async function insistently<T>(task: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
@@ -187,9 +188,9 @@ async function insistently<T>(task: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Separates a holder from the ensemble until another box has got what it held, and longer, looking all the time.
- * Expects that the first is not certain of it from then on, and never again.
- * @param pause how long the first has held before: milliseconds.
+ * Separates a holder from the ensemble until another box has acquired its lock, and longer. Checks all the time that
+ * the first box no longer counts itself as the holder once the second has the lock.
+ * @param pause time for which the first box has held the lock before, in milliseconds
  */
 export async function neverBoth(
   sides: Sides,
@@ -226,7 +227,7 @@ export async function neverBoth(
   clearInterval(looking)
   expect([overlaps[0], overlaps.at(-1)]).toEqual([undefined, undefined])
   if (later) expect(held.some(grant => grant.signal.aborted)).toBe(true)
-  // Both may have lost it, and the first may have it still where no leader was found meanwhile.
+  // Both may have lost it. The first may still have it if no leader was found meanwhile.
   await Promise.allSettled(held.map(grant => grant.release()))
   await Promise.allSettled([(await waiting).release()])
 }
@@ -243,7 +244,7 @@ async function count(box: Box, work: () => Promise<unknown>): Promise<void> {
   )
 }
 
-/** Separates a transaction's box while it computes, until another one has changed what it read. */
+/** Separates the box of a transaction while it computes, until another transaction has changed the value it read. */
 export async function neverLost(sides: Sides, partition: Partition): Promise<void> {
   let begun = (): void => undefined
   const computing = new Promise<void>(resolve => (begun = resolve))
