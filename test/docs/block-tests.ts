@@ -45,7 +45,7 @@ const servers = new Map<string, Started>()
 let compiled: Map<Block, CompiledBlock>
 let clone: Clone | undefined
 
-/** Registers a test for each block of code, which runs it and compares what it prints with what the page says. */
+/** Registers a test for each block of code, which runs it and compares its output with the page. */
 export function testBlocks(blocks: readonly Block[]): void {
   const runnable = blocks.filter(({ language, testedBy }) => language in runners && testedBy === undefined)
 

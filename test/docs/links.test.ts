@@ -20,7 +20,7 @@ function linksOf(page: string): Link[] {
     .filter(({ target }) => !/^[a-z]+:/.test(target))
 }
 
-/** What is wrong with a link; undefined when nothing is. */
+/** Returns a message about a fault of a link, or undefined. */
 function problem({ page, text, target }: Link): string | undefined {
   const [path, anchor] = target.split('#', 2) as [string, string?]
   const file = path === '' ? join(root, page) : join(root, dirname(page), path)
@@ -28,7 +28,7 @@ function problem({ page, text, target }: Link): string | undefined {
   const content = path.endsWith('/') ? '' : readFileSync(file, 'utf8')
   if (anchor !== undefined && !anchorsOf(content).has(anchor))
     return `${page}: ${path} has no heading #${anchor}`
-  // What is quoted of a test, such as its name, must be found there.
+  // Text that is quoted from a test, such as its name, must be in that test.
   const quoted = /^`(.+)`$/.exec(text)?.[1]
   if (
     quoted !== undefined &&

@@ -15,7 +15,7 @@ const dist = join(root, 'dist')
 
 /** A TypeScript block after compilation. */
 export interface CompiledBlock {
-  /** What the compiler has to say, each with page and line. Empty when the types are right. */
+  /** The errors of the compiler, each with page and line. Empty if the types are right. */
   readonly problems: readonly string[]
   /** The JavaScript file to run. */
   readonly program: string
@@ -44,7 +44,7 @@ export function compileBlocks(blocks: readonly Block[], output: string): Map<Blo
   return compiled
 }
 
-/** A name for a block that says where it stands. */
+/** Returns a name of a block by its page and line. */
 export function fileName(block: Block): string {
   return `${block.page.replace(/\.md$/, '').replaceAll(/[^\w-]/g, '-')}-${block.line}`
 }

@@ -10,7 +10,7 @@ setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 
 const KEYS = 8000
-/** What a box keeps for its next callers, and what the runtime keeps for itself. */
+/** The memory that a box keeps for its next callers, and that the runtime keeps for itself. */
 const MAX_KEPT = 4 * 2 ** 20
 
 /** The bytes that many keys leave behind after half a minute without calls. */

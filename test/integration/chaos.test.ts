@@ -76,7 +76,7 @@ function recorded(name: string): string {
   return join(root, 'test/fixtures/chaos', `${name}.json`)
 }
 
-/** The kinds of faults that were made, without what was measured after each. */
+/** Returns the kinds of the faults, without the measurements after them. */
 function kindsOf({ recoveries }: Report): string[] {
   return [...new Set(recoveries.map(({ kind }) => kind.split(',')[0]!))].sort()
 }

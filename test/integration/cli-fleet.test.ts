@@ -5,7 +5,7 @@ import { startRedis } from '../support/servers/redis.js'
 import { startZooKeeper } from '../support/servers/zookeeper.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 
-/** Engines over servers, with what starts one, how that ends, and what a fleet on it is to do. */
+/** Engines over servers: how to start and to end one, and the parts of a test of a fleet on it. */
 const ENGINES: readonly [
   engine: string,
   start: () => Promise<{ url: string; end: () => Promise<void> }>,

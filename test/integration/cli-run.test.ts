@@ -72,7 +72,7 @@ describe.concurrent('run', () => {
     await using place = new CommandPlace()
     const trap = 'trap "exit 5" TERM; echo up; while :; do sleep 0.05; done'
     const trapping = place.start('run', '--lock', 'a', '--', 'sh', '-c', trap)
-    // A shell that has just forked can lose the signal, and would then wait for what it has started.
+    // A shell that has just forked can lose the signal, and would then wait for its child.
     const plain = place.start('run', '--lock', 'b', '--', 'sh', '-c', 'echo up; exec sleep 1000')
     await vi.waitFor(() => expect([trapping.stdout, plain.stdout]).toEqual(['up\n', 'up\n']), PATIENCE)
     trapping.kill('SIGTERM')

@@ -168,7 +168,7 @@ describe.concurrent('get, put and cas', () => {
 })
 
 describe.concurrent('completion', () => {
-  /** A place where the completion of a shell lies in a file of that name. */
+  /** Returns a place with the completion of a shell in the file `completion`. */
   async function placeFor(shell: string): Promise<CommandPlace> {
     const place = new CommandPlace()
     const { stdout } = await place.signalbox('completion', shell)
@@ -209,7 +209,7 @@ describe.concurrent('completion', () => {
 
   test('of zsh knows commands and options', async () => {
     await using place = await placeFor('zsh')
-    // What the function offers, without a terminal in which it could be completed.
+    // The words that the function offers, without a terminal for the completion.
     const words = (...line: string[]): Promise<string[]> =>
       completed(
         place,

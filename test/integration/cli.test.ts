@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { LostError, open, type Box, type LockReport } from '../../src/index.js'
 
-/** How a command ended and what it printed. */
+/** The exit status and the output of a command. */
 interface End {
   readonly status: number | null
   readonly stdout: string

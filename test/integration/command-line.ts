@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, vi } from 'vitest'
 import { open, type Box } from '../../src/index.js'
 
-/** How a command ended and what it printed. */
+/** The exit status and the output of a command. */
 export interface End {
   readonly status: number | null
   readonly stdout: string

@@ -120,7 +120,7 @@ class FollowedConsole {
     return this.#ask(name, { method: 'POST', headers, body: JSON.stringify(order) })
   }
 
-  /** What happened to a key, newest last. */
+  /** The events of a key, newest last. */
   timeline(of: string): string[] {
     return this.model!.events.filter(({ key }) => key === of).map(
       ({ kind, from, who }) => `${kind} ${from?.label ?? ''} ${who.label!}`,

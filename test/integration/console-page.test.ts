@@ -8,13 +8,13 @@ import { RedisPlace } from '../support/redis/place.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 import { startConsole } from './console-place.js'
 
-/** Where to write the picture of docs/console.md, docs/console.png; undefined: it is not made. */
+/** Path of the picture of docs/console.md, docs/console.png; undefined for none. */
 const picture = process.env['SIGNALBOX_CONSOLE_PICTURE']
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 let browser: Browser
-/** What pages say on their console, where they should say nothing. */
+/** The messages on the console of pages, where there should be none. */
 let said: string[]
 
 beforeAll(async () => {
@@ -46,13 +46,13 @@ async function shows(page: Page, selector: string, text: string | RegExp): Promi
   await page.locator(selector, { hasText: text }).first().waitFor()
 }
 
-/** What a waiter of a test waits for, its rejection handled. */
+/** Returns the promise of a waiter, with its rejection handled. */
 function waiting<T>(wait: Promise<T>): Promise<T> {
   wait.catch(() => undefined)
   return wait
 }
 
-/** What an accessibility check finds. */
+/** Returns the findings of an accessibility check. */
 async function findings(page: Page): Promise<string[]> {
   await page.evaluate(axeSource)
   const { violations } = (await page.evaluate('axe.run()')) as axe.AxeResults
@@ -143,7 +143,7 @@ test('with the keyboard alone, somebody finds who is in the way, and frees the l
   await keyboard.press('Tab')
   await keyboard.press('Enter')
   await shows(page, 'dialog[open]', 'other:0, other:1, other:2, other:3, other:4')
-  // What it would lose changes while the question is open.
+  // The locks that it would lose change while the question is open.
   await holder.mutex('late').acquire()
   await shows(page, 'dialog[open]', /It loses .*late/)
   await keyboard.press('Tab')
@@ -203,7 +203,7 @@ test('an engine that is dead is reported, and so is a console that is; both are 
   await redis.server.kill()
   await shows(page, '.status', 'Out of date')
   await shows(page, '.old', 'This is the state of')
-  // What was known is still shown.
+  // The page still shows the last known state.
   await shows(page, '.lock .name', 'billing')
   // A page that is opened later shows how old that is, too.
   await shows(page, '.old', /([7-9]|\d\d)s old/)
@@ -343,7 +343,7 @@ test('the values of a store are listed by prefix, page by page, each page with i
   await page.locator('a', { hasText: 'Next page' }).click()
   await shows(page, '.summary', '52 values after order:197.')
   expect(await page.locator('a', { hasText: 'Next page' }).count()).toBe(0)
-  // The address leads to the same page, which a reload shows with what was written since.
+  // The address leads to the same page. A reload shows the writes since then.
   await store.delete('order:249')
   await page.reload()
   await shows(page, '.summary', '51 values after order:197.')

@@ -366,7 +366,7 @@ describe('the handlers of signalbox/console', () => {
     expect((await release('1')).status).toBe(404)
     expect((await release(String(grant.token))).status).toBe(200)
     await expect.poll(() => grant.signal.aborted).toBe(true)
-    // Fastify itself refuses what is not valid JSON, and no reply is missing.
+    // Fastify itself refuses invalid JSON, and no reply is missing.
     expect((await ask(port, '/admin/locks/release', { method: 'POST', headers, body: '{' })).status).toBe(400)
   })
 

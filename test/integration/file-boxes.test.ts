@@ -14,7 +14,7 @@ const collect = runInNewContext('gc') as () => void
 describe('fifty boxes of one process on one folder', () => {
   test('exclude each other, wake each other, and leave no descriptor behind', async () => {
     const here = place()
-    // What is loaded and opened once for all stays.
+    // Modules and files that are opened once for all stay open.
     await (await open(here.url)).close()
     const descriptors = (): number => (process.platform === 'linux' ? readdirSync('/proc/self/fd').length : 0)
     const before = descriptors()

@@ -19,7 +19,7 @@ test('many callers with short waits leave no backlog and let others through', as
   expect(result.visits).toBeGreaterThan(5)
   expect(result.longestWait).toBeLessThan(1500)
   expect(result.latest).toBeLessThan(3000)
-  // What they had asked for and given up need not be worked off.
+  // They need not process the requests that they have given up.
   expect(result.ending).toBeLessThan(4000)
   expect(await locks(box)).toEqual([])
 })

@@ -7,7 +7,7 @@ import type { RemoteBox } from '../support/file/remote-box.js'
 import { smallDisk, type SmallDisk } from '../support/file/small-disk.js'
 
 const KILOBYTE = 'x'.repeat(1000)
-/** Leases are far longer than these tests take, so what is free is not free because a lease is over. */
+/** The leases are far longer than these tests. So no lock is free because its lease is over. */
 const LONG = { lease: 60_000 }
 
 interface Full {
@@ -41,7 +41,7 @@ async function fill(disk: SmallDisk, box: RemoteBox): Promise<void> {
   }
 }
 
-/** What SQLite says of a copy of the database. */
+/** Returns the result of SQLite's check of a copy of the database. */
 async function integrity(disk: SmallDisk): Promise<unknown> {
   const { folder } = place()
   disk.run('cp', '-r', join(disk.folder, 'signalbox'), folder)

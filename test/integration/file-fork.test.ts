@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { queued } from '../../packages/conformance/src/time.js'
 import { place } from '../support/file/places.js'
 
-/** Leases are far longer than these tests take, so what is free was freed because its holder is dead. */
+/** The leases are far longer than these tests. So a lock is only freed because its holder is dead. */
 const LONG = { lease: 60_000 }
 
 test("a forked process does not keep the box, so its parent's end frees the locks", async () => {

@@ -7,7 +7,7 @@ import { apart, cannotBeApart, type Apart } from '../support/file/namespaces.js'
 import { place, type Place } from '../support/file/places.js'
 import type { RemoteBox } from '../support/file/remote-box.js'
 
-/** Leases are far longer than these tests take, so what is free was freed because its holder is dead. */
+/** The leases are far longer than these tests. So a lock is only freed because its holder is dead. */
 const LONG = { lease: 60_000 }
 const CONTAINER: Apart = { pid: true, boot: true }
 
@@ -39,7 +39,7 @@ async function expectRefused(opening: Promise<RemoteBox>, reason = 'the folder i
   })
 }
 
-/** Ends a process, and waits until it has ended: what is killed is only the command that started it. */
+/** Ends a process, and waits until it has ended. A kill would only end the command that started it. */
 async function end(box: RemoteBox): Promise<void> {
   box.call('end').catch(() => undefined)
   await box.ended

@@ -175,7 +175,7 @@ test.each([
   ['a limit', 'limits', `update limits set state = '{' where name like '%bad%'`],
 ])('%s that can not be read is named, and is gone when its row is deleted', async (_, table, spoil) => {
   await using box = await open(`file:${folder}`)
-  // By another path, because boxes that share their files share what they have read, too.
+  // By another path, because boxes that share their files also share the values that they have read.
   symlinkSync(folder, join(folder, 'same'))
   await using other = await open(`file:${folder}/same`)
   const limiter = (box_: typeof box) => box_.limiter('bad', { limit: 1, per: '1h' })

@@ -14,7 +14,7 @@ const REPLACED = {
   message: expect.stringMatching(/was deleted, moved or replaced/) as string,
 }
 
-/** What a box of another process gets when it opens the folder, puts a value and closes. */
+/** Opens the folder in another process, puts a value and closes the box. Returns the outcome. */
 async function laterPut(here: Place, url = here.url): Promise<unknown> {
   try {
     const box = await here.process(url)

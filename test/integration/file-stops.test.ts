@@ -5,9 +5,9 @@ import { place } from '../support/file/places.js'
 import type { RemoteBox } from '../support/file/remote-box.js'
 
 const LEASE = 1500
-/** How long a lease counts at least for others, because its last renewal was at most a third of it ago. */
+/** Minimum time for which a lease still counts for others, because its last renewal was at most a third of it ago. */
 const LEAST = (LEASE * 2) / 3
-/** How long after the end of a lease or a window its waiter may run. */
+/** Maximum time from the end of a lease or a window until its waiter runs. */
 const SLACK = 1500
 const LONG = { lease: 60_000 }
 

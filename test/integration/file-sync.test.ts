@@ -7,7 +7,7 @@ import { place } from '../support/file/places.js'
 
 const { fdatasync } = fs
 
-/** The disk: counts what is asked of it, and answers when the test lets it. */
+/** The disk: counts its calls, and answers when the test lets it. */
 const disk = {
   syncs: 0,
   /** Answers at once. */

@@ -10,7 +10,9 @@ import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/s
 const HOUR = 3_600_000
 /** Lease of the process that is killed, in milliseconds. */
 const LEASE = 3000
-/** When its keys must be free: the lease, what the member adds to it, and as much again for a busy machine. */
+/**
+ * Maximum time until its keys are free: the lease, the time that the member adds, and as much again for a busy machine.
+ */
 const FREED_WITHIN = 2 * (LEASE + 2000)
 
 afterEach(() => vi.useRealTimers())

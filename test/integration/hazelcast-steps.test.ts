@@ -17,9 +17,9 @@ const LEASE = 3000
 /** Maximum time until another box completes the transaction, in milliseconds. Far more than it takes. */
 const BOUND = 20_000
 
-/** Where a client is cut off: that call is the last one to be sent, and its reply arrives or does not. */
+/** The call at which a client is cut off: the last one that is sent. Its reply arrives or does not. */
 interface Cut {
-  /** How many calls were sent since the cut was armed. */
+  /** Number of calls since the cut was armed. */
   calls: number
   isArmed: boolean
   /** Whether any call or reply was withheld. */
@@ -72,14 +72,14 @@ function move(box: Box) {
   )
 }
 
-/** What a newly opened box reads. */
+/** Reads the values with a new box. */
 async function readCold(url: string): Promise<State> {
   await using box = await open(url)
   const found = await Promise.all(KEYS.map(key => box.store('s').get<number>(key)))
   return Object.fromEntries(KEYS.map((key, index) => [key, found[index]?.value])) as State
 }
 
-/** What another program reads in the map of values. */
+/** Reads the map of values as another program does. */
 async function readRaw(values: hazelcast.IMap<string, hazelcast.HazelcastJsonValue>): Promise<State> {
   const found = new Map(await values.getAll(KEYS.map(key => `s/${key}`)))
   const valueOf = (key: string) => (found.get(`s/${key}`) as { value?: number } | undefined)?.value
@@ -149,7 +149,7 @@ async function boxWith(map: string, call: (call: MapCall) => Promise<unknown>): 
 /** Holds calls back until it is opened. */
 class Gate {
   isShut = false
-  /** How many calls wait at it. */
+  /** Number of calls that wait at it. */
   waiting = 0
   #open: () => void = () => undefined
   #opened = Promise.resolve()

@@ -29,7 +29,7 @@ async function keepTheBound(url: string): Promise<void> {
   // A process may lose its processor between its permit and the note of it: that is part of the way, as the jitter is.
   expect(mostWithin(sent, PER)).toBeLessThanOrEqual(LIMIT)
   const received = arrivals.map(({ at }) => at)
-  // The service may be late itself: what it must not see is more than that explains.
+  // The service may be late itself. It must not see more calls than its delay explains.
   const late = Math.max(jitterOf(seen) - JITTER, 0)
   expect(mostWithin(received, PER - late)).toBeLessThanOrEqual(LIMIT)
   expect(isInOrder(seen)).toBe(true)

@@ -59,7 +59,7 @@ test('threads get evenly spaced permits, and others use returned ones', async ()
   const sorted = times.flat().sort((one, other) => one - other)
   expect(mostWithin(sorted, EXACT)).toBeLessThanOrEqual(LIMIT)
   const apart = sorted.slice(1).map((time, index) => time - sorted[index]!)
-  // What is for several calls has one time, and a timer that was late is made up for within 5 ms.
+  // Permits for several calls have one time, and the limiter makes up for a late timer within 5 ms.
   const nearest = Math.min(...apart.filter(gap => gap > 0))
   expect(nearest).toBeGreaterThanOrEqual(PER / LIMIT - 5.001)
   expect(sorted.length).toBeGreaterThan(LIMIT)

@@ -150,7 +150,7 @@ test('an engine in memory forgets unused limiters without a further call', async
   const many = box.limiter('many', { limit: 3, per: '1s' })
   for (let index = 0; index < 10_000; index++) await many.key(`key ${index}`).tryAcquire()
   expect((await inUse()) - before).toBeGreaterThan(10_000 * 200)
-  // The box forgets in ten seconds what it knows of them itself.
+  // The box itself forgets them in ten seconds.
   await pass(clock, 25_000)
   expect((await inUse()) - before).toBeLessThan(1e6)
   expect(await names.tryAcquire(3)).toBeUndefined()

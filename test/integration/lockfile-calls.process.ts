@@ -1,11 +1,11 @@
 /**
- * Calls a function of lock files for each line of its input, such as `["lock", "FILE", {}]`, and prints what came of
- * it: its value, or the code of its error. `["release"]` calls what the last lock returned.
+ * Calls a function of lock files for each line of its input, such as `["lock", "FILE", {}]`, and prints its value, or
+ * the code of its error. `["release"]` calls the function that the last lock returned.
  */
 import { createInterface } from 'node:readline'
 import * as lockfile from 'signalbox-lockfile'
 
-/** What it calls, besides the functions of lock files. */
+/** Further functions that it calls. */
 interface Others {
   release(): unknown
   /** Becomes the user of this number. */

@@ -23,7 +23,7 @@ class Caller {
   readonly #child: ChildProcess
   readonly #lines: NodeJS.AsyncIterator<string>
 
-  /** @param notes where it leaves notes for others. */
+  /** @param notes folder of its notes for others */
   constructor(enter: readonly string[] = [], notes = folder) {
     const [command, ...argv] = [...enter, process.execPath]
     const program = builtProgram('test/integration/lockfile-calls.process.js')

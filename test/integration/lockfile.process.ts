@@ -1,6 +1,6 @@
 import { type LockOptions, lock, lockSync } from 'signalbox-lockfile'
 
-/** What a program does with the lock of a file, as JSON in its only argument. */
+/** The use of a lock of a file by a program, as JSON in its only argument. */
 export interface LockfilePlan {
   readonly file: string
   readonly sync?: boolean

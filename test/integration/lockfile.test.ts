@@ -31,7 +31,7 @@ const PATIENT: LockOptions = { retries: { retries: 1, minTimeout: 60_000 } }
 
 let folder: string
 let file: string
-/** Where the processes leave notes for each other. */
+/** The folder in which the processes leave notes for each other. */
 let notes: string
 
 beforeEach(() => {
@@ -86,7 +86,7 @@ function waiting(): number {
   return notesLeft().filter(name => /queue-.*\//.test(name)).length
 }
 
-/** How long a waiter waits after an event, in milliseconds. */
+/** Returns the time for which a waiter waits after an event, in milliseconds. */
 async function waitsAfter(event: () => unknown, options: LockOptions = PATIENT): Promise<number> {
   const next = lock(file, options)
   await until('it waits', () => waiting() > 0)

@@ -3,7 +3,7 @@
  * continues until its standard input ends, unless its mode says otherwise.
  *
  * - echo: sends each message back to the address that stands before its first blank
- * - listen: does nothing with what it receives
+ * - listen: ignores the messages that it receives
  * - close, exit: closes in order, or ends without that, at the first byte of standard input
  * - finish: sends to the addresses and watches them, and has nothing more to do after the first byte of standard input
  * - flood: the same with more messages than a receiver takes that doesn't read

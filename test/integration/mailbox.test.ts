@@ -37,7 +37,7 @@ async function open(receive: (message: string) => void = () => {}): Promise<Mail
   return mailbox
 }
 
-/** A mailbox and what it has received. */
+/** Opens a mailbox, and collects its messages. */
 async function openInbox(): Promise<{ mailbox: Mailbox; inbox: string[] }> {
   const inbox: string[] = []
   return { mailbox: await open(message => inbox.push(message)), inbox }
@@ -56,7 +56,7 @@ interface Started {
   readonly end: Promise<unknown>
 }
 
-/** @param limits shell commands before it, for what a process can only set for its children */
+/** @param limits shell commands before it, for settings that a process can only make for its children */
 async function start(mode: string, addresses: readonly string[] = [], limits = ''): Promise<Started> {
   const command = `${limits} exec "$0" "$@"`
   const child = spawn('sh', ['-c', command, process.execPath, program, mode, folder, ...addresses], {

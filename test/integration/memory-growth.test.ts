@@ -16,7 +16,7 @@ async function start() {
   return { space, box }
 }
 
-/** How much more memory is in use after something, in megabytes. */
+/** Returns the growth of the memory in use by a task, in megabytes. */
 async function growth(task: () => Promise<void>): Promise<number> {
   const before = await inUse()
   await task()
@@ -122,7 +122,7 @@ describe('ids of transactions', () => {
     const recorded = state.recorded(
       Array.from({ length: 20_000 }, (_, index) => ({ key: `key ${index}`, id: 'id' })),
     )
-    // Only what came since the last sweep is kept for longer than asked.
+    // Only IDs since the last sweep are kept for longer than their retention.
     expect(recorded.filter(Boolean).length).toBeLessThan(10_000)
     expect(recorded.slice(-1000)).toEqual(Array.from({ length: 1000 }, () => true))
   })

@@ -1,7 +1,7 @@
 import { MutexService } from '../../apps/mutex/mutex-service.js'
 import { lockedWork, work, type TaskParts } from '../../apps/mutex/task.js'
 
-/** What a process of the test has to do. */
+/** An order to a process of the test. */
 export type MutexOrder = 'work' | 'lockedWork' | 'end'
 
 /** A step with its time on the monotonic clock: nanoseconds. */

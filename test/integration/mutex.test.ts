@@ -115,7 +115,7 @@ describe('the demo', () => {
     return steps.flatMap(({ line }) => new RegExp(pattern).exec(line)?.[1] ?? [])
   }
 
-  /** Who was at work at once. */
+  /** The tasks that were at work at the same time. */
   function together(intervals: readonly Interval[]): string[] {
     return overlaps(intervals).map(pair => [...pair.map(({ who }) => who)].sort().join(' '))
   }

@@ -2,7 +2,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What it has noted. */
+/** The calls that it has noted. */
 export interface Calls {
   /** When each call came, in milliseconds. */
   readonly times: readonly number[]

@@ -76,7 +76,7 @@ async function unchanged(within: Within, url: string, own: string, step: (caller
 /** The longest sequence of packets of a caller's client in one call. */
 const MAX_PACKETS = 8
 
-/** What one call does within a caller's transaction. Each uses keys of its own. */
+/** Calls within a caller's transaction. Each uses keys of its own. */
 const paths: readonly (readonly [string, (box: Box, caller: Caller) => Promise<void>])[] = [
   [
     'a fence',

@@ -26,7 +26,7 @@ afterAll(async () => {
   await server.kill()
 })
 
-/** A new database where the doctor finds nothing once a box was opened there. */
+/** Creates a database in which the doctor finds nothing once a box was opened. */
 async function database(on = admin, options = ''): Promise<string> {
   const name = `d${randomUUID().slice(0, 8)}`
   await on.query(`create database ${name} ${options}`)

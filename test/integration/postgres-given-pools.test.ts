@@ -31,7 +31,7 @@ interface Kind {
   make(url: string, max: number): Given
 }
 
-/** How many connections a box keeps of a lender. */
+/** Number of connections of a lender that a box keeps. */
 const KEPT = 3
 
 function pool(connectionString: string, max: number): pg.Pool {

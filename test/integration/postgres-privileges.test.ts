@@ -169,7 +169,7 @@ const OPERATORS = [
   '#>>',
 ]
 
-/** What a function may call, regardless of what the schema calls today. */
+/** The functions that a function may call, even if the schema does not call them today. */
 const CALLED = [
   ...[
     'abs',

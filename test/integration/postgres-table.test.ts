@@ -330,7 +330,7 @@ interface Choice {
   readonly id: string
 }
 
-/** What the sessions of one side know of their requests and of the values. */
+/** The requests and values that the sessions of one side know. */
 class Side {
   /** By session and keys: the request, and the number of its grant. */
   readonly #known = new Map<string, { readonly id: string; readonly number: number }>()

@@ -49,7 +49,7 @@ async function refusal(url: string): Promise<string> {
 const TELL = `begin
   if current_user <> 'mallory' then insert into loot.loot values (current_user); end if;`
 
-/** Where it reports. */
+/** The table for its reports. */
 const LOOT = `
   create schema loot; grant all on schema loot to public;
   create table loot.loot (who text); grant all on loot.loot to public;`
@@ -94,7 +94,7 @@ describe('a schema that another role has prepared', () => {
   })
 })
 
-/** Ways in which a statement on TABLE, whose column WORD is a text, reaches what belongs to mallory, and what is named. */
+/** Ways in which a statement on TABLE, whose column WORD is a text, reaches objects of mallory, and their names. */
 const WAYS = (table: string, word: string): [string, string][] => {
   const text = 'pg_catalog.text'
   const spy = `create function public.spy() returns bool language sql immutable as 'select true'`

@@ -79,13 +79,13 @@ class PausedRecords implements Records {
 
 const names = <T extends object>(of: T): (keyof T)[] => Object.keys(of) as (keyof T)[]
 
-/** What happens to the one that is paused. */
+/** The fate of the process that is paused. */
 interface Fate {
   /** Before another one asks for its keys. */
   readonly begins: () => Promise<void> | void
   /** Before it continues. */
   readonly ends?: () => void
-  /** What it gets then. */
+  /** The error that it gets then. */
   readonly refusal: RegExp
 }
 
@@ -176,7 +176,7 @@ test.concurrent.each(names(kinds))(
     await later(transaction => transaction.put('key', 'made'))
     await later(transaction => transaction.delete('key'))
     await new Promise(resolve => setTimeout(resolve, FORGOTTEN))
-    // A store drops what is over when something else is written, if not before.
+    // A store drops expired records at the latest with the next write.
     await store.put('other', 1)
     paused.resume()
     await refused

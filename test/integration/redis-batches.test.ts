@@ -9,7 +9,7 @@ import { RedisPlace } from '../support/redis/place.js'
 const MOST = 16
 const LEASE = 1500
 
-/** Makes code write down what it touches without a declared name. */
+/** Makes code record the keys that it uses without a declared name. */
 const TELLING = `
 local KEYLESS = { TIME = true, PUBLISH = true }
 local function checked(keys, how)
@@ -54,7 +54,7 @@ beforeAll(async () => {
 
 afterAll(() => here[Symbol.asyncDispose]())
 
-/** How many calls of the code something takes. */
+/** Returns the number of calls of the code that a task takes. */
 async function callsOf(task: () => Promise<unknown>): Promise<number> {
   await here.server.command('CONFIG', 'RESETSTAT')
   await task()
@@ -89,7 +89,7 @@ test('renewals are sent together, too', async () => {
   for (const grant of grants) grant.assertHeld()
   // At least once within each lease.
   expect(calls).toBeGreaterThanOrEqual(Math.ceil(600 / MOST))
-  // A busy machine spreads what came in few calls over more, but never so that each has its own.
+  // A busy machine needs more calls, but never one for each operation.
   expect(calls).toBeLessThanOrEqual((600 / 10) * (times + 2))
 })
 

@@ -128,7 +128,7 @@ describe.each(linkWays)('faults with $name', ({ isOwn, open }) => {
     await server.command('PUBLISH', 'news', 'lost')
     await until(() => network.withheldReplies > 0)
     network.replies = 'pass'
-    // What went into the hole stays there: those connections never say anything again.
+    // The lost data stays lost: those connections never answer again.
     await until(() => heard.resubscriptions > 0)
     await server.command('PUBLISH', 'news', 'found')
     await until(() => heard.messages.includes('news: found'))

@@ -7,7 +7,7 @@ import { startRedisCluster } from '../support/servers/redis-cluster.js'
 
 const versions: [string, typeof createCluster][] = [
   ['5', createCluster],
-  // The types of the versions differ in what is not used here.
+  // The types of the versions differ only in parts that are not used here.
   ['6', createCluster6 as unknown as typeof createCluster],
 ]
 const kinds = ['an object', 'a function'] as const

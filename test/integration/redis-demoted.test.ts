@@ -30,7 +30,7 @@ class Pair implements AsyncDisposable {
     return `redis://127.0.0.1:${this.address.port}`
   }
 
-  /** From now on the replica misses what is written. */
+  /** Cuts the replication. From now on the replica misses all writes. */
   fallBehind(): void {
     this.replication.replies = 'lose'
   }

@@ -175,7 +175,7 @@ test('without a right to channels no write is partial, and locks work', async ()
   expect((await owner.store('s').get('key'))!.value).toBe('value')
   expect(await owner.store('s').get('more')).toBeUndefined()
   expect(await server.command('EXISTS', 'app:signalbox:1:{}:ids:s/key')).toBe(0)
-  // No waiter is woken, but what was given back is free, and the next waiter that looks gets it.
+  // No waiter is woken, but the released key is free, and the next waiter that checks in gets it.
   const held = await box.mutex('key').acquire()
   const asked = other.mutex('key').acquire({ lease: 600 })
   await queued(owner, 'key', 1)

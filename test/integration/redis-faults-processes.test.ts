@@ -29,7 +29,7 @@ describe.concurrent('a holder that is stopped past its lease', () => {
     expect(await spinning).toMatchObject({ passedLate: 0, code: 'LOST' })
     expect(await loss).toBe('LOST')
     await expect(holder.release('it')).rejects.toMatchObject({ code: 'LOST' })
-    // Its keeper and what it gave back in the background have had their time.
+    // By then, its keeper and its releases in the background have ended.
     await pause(500)
     next.assertHeld()
     expect(await left(here, 'key')).toBeGreaterThan(next.expiresIn() - 1)

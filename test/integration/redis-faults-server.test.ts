@@ -129,7 +129,7 @@ describe.concurrent('a server whose memory is full', () => {
       () => store.transaction(['value'], transaction => transaction.put('value', 'after'), { id: 'one' }),
     ]
     for (const attempt of refused) expect(await complaintOf(attempt())).toMatch(/^UNAVAILABLE: .*OOM/)
-    // What travels together is not refused together.
+    // The server does not refuse all operations of one message together.
     const together = [asking.mutex('new').acquire(), store.get('value'), asking.mutex('a').tryAcquire()]
     expect(await Promise.all(together.map(codeOf))).toEqual(['UNAVAILABLE', undefined, undefined])
     await pause(2 * lease)
@@ -507,7 +507,7 @@ test("another program's data in place of the lock table is reported with its key
     [requests, 'SET', 'hello'],
   ] as const) {
     const title = `${name} ${command.join(' ')}`
-    // The requests are looked at only where there are any.
+    // The code reads the requests only if there are any.
     const reader = name === requests ? await other.readWriteLock('shared').read.acquire() : undefined
     await server.command('DEL', name)
     await server.command(command[0], name, ...command.slice(1))

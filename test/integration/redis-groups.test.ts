@@ -50,7 +50,7 @@ async function compare(seed: number, grouped: Side, single: Side): Promise<void>
   for (let call = 0; call < CALLS; call++) {
     now += random.below(2) === 0 ? 0 : [1, 30, 400, 1100, 6000][random.below(random.below(4) === 0 ? 5 : 2)]!
     const session = SESSIONS[random.below(SESSIONS.length)]!
-    // What a call has read of a group stays in use for its other operations.
+    // A call keeps its first reading of a group for its other operations.
     const batch = Array.from({ length: 1 + random.below(4) }, (_, index) =>
       randomOperation(random, `${session}.${call}-${index}`, requests, seed % 4),
     )

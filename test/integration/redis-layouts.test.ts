@@ -55,7 +55,7 @@ async function make(type: string, key: string): Promise<void> {
   await server.command(command!, key, ...rest)
 }
 
-/** Puts a key of a type in the place of what is there; no client finds the key free in between. */
+/** Replaces a key by one of another type. No client finds the key free in between. */
 async function replace(type: string, key: string): Promise<void> {
   const [command, ...rest] = MAKING[type]!
   const script = "redis.call('DEL', KEYS[1]) return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))"
@@ -95,7 +95,7 @@ describe.each<[Layout, readonly string[], string]>([
     expect(await box.mutex(`${key} that is free`).isLocked()).toBe(false)
     await server.command('DEL', key)
     expect(await mutex.isLocked()).toBe(false)
-    // What several holders have had stays for a moment.
+    // A key that several holders have had stays for a moment.
     const readers = await Promise.all([1, 2].map(() => box.readWriteLock(key).read.acquire()))
     expect(await mutex.isLocked()).toBe(true)
     for (const reader of readers) await reader.release()
@@ -279,7 +279,7 @@ describe('the layout of Redisson', () => {
     await (await second).release()
     await server.command('ACL', 'DELUSER', 'locks')
     const denied = (await server.command('ACL', 'LOG')) as string[][]
-    // Pairs of names and values, the fourth of which is what was refused.
+    // Pairs of names and values. The fourth value is the refused command or key.
     const refused = denied.map(entry => entry[7]).filter(what => !what!.startsWith('client'))
     expect(refused).toEqual([])
   })
@@ -354,7 +354,7 @@ describe('behind a foreign holder', () => {
     await server.command('DEL', 'stalled')
     const from = performance.now()
     await (await grant).release()
-    // Its own look, and the window of the one that does not claim; not the lease of the dead one.
+    // Its own check-in, and the claim window of the waiter that does not check in; not the lease of the dead holder.
     expect(performance.now() - from).toBeLessThan(20_000)
     engine.restore()
   })

@@ -17,7 +17,7 @@ afterEach(() => {
   }
 })
 
-/** What is limited, and what its limiters do while the engine is away. */
+/** The limiters, by their policy while the engine is unavailable. */
 const policies = {
   error: { limit: 100, per: '1h', onUnavailable: 'error' },
   closed: { limit: 100, per: '1h', onUnavailable: 'closed' },
@@ -27,7 +27,7 @@ const policies = {
 
 type Policy = keyof typeof policies
 
-/** A server with a path for each policy; it returns a status, and what an answer says. */
+/** Starts a server with a path for each policy. Returns a function that requests one, and gives the answer as text. */
 async function limitedServer(box: Box): Promise<(policy: Policy) => Promise<string>> {
   const middlewares = new Map<string, Middleware>()
   for (const [name, options] of Object.entries(policies)) {
@@ -89,7 +89,7 @@ test('requests are treated as onUnavailable says while Redis is dead, and by the
   await here.server.kill()
   await meetTheOutage(request)
   await here.server.start()
-  // It has lost what it counted.
+  // The server has lost its counts.
   for (const policy of ['error', 'closed', 'open', 'share'] as const) {
     await until('it is counted again', async () => (await request(policy)).includes('"default";r='))
   }
@@ -102,7 +102,7 @@ test('requests are treated the same while Redis hangs', async () => {
   here.server.pause()
   await meetTheOutage(request)
   here.server.resume()
-  // What was asked meanwhile may have been counted.
+  // Requests during the stop may have been counted.
   for (const policy of ['error', 'closed', 'open', 'share'] as const) {
     await until('it is counted again', async () => (await request(policy)).includes('"default";r='))
   }

@@ -21,7 +21,7 @@ test('an idle limiter leaves nothing behind after its window', async () => {
   await limiter.acquire(2)
   await limiter.key('amy').acquire()
   expect(await here.server.command('DBSIZE')).toBe(2)
-  // So many that most of them are written down in short.
+  // Enough that the server stores most of them in a short form.
   const many = box.limiter('many', { limit: 1000, per: 300 })
   for (let turn = 0; turn < 200; turn++) await many.acquire()
   await pause(300)

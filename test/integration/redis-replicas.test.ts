@@ -52,7 +52,7 @@ test('with minReplicas a grant or commit is on a replica, and fails without one'
       key,
       message: expect.stringMatching(`${key}.* 0 of 1 replicas`) as string,
     })
-    // What needs no replica is not held up by what travels with it.
+    // Operations that need no replica do not wait for others of the same message.
     const read = store.get('value')
     await expect(box.mutex('key').acquire()).rejects.toMatchObject(told('key'))
     expect(await read).toMatchObject({ value: 19 })
@@ -88,7 +88,7 @@ test('a failover can lose a grant, which is given again with a greater token; mi
   held.assertHeld()
   second.assertHeld()
   expect(second.token).toBeGreaterThan(held.token)
-  // What was not given has no holder.
+  // A lock that was not granted has no holder.
   await (await other.mutex('careful').acquire({ wait: 0 })).release()
 })
 

@@ -4,11 +4,11 @@ import { HELD_LAYOUTS } from '../../src/engines/redis/held-layout.js'
 import { ServerCode } from '../../src/engines/redis/lua/server-code.js'
 import { limitCode, limitLookCode } from '../../src/engines/redis/lua/limit-code.js'
 
-/** What Redis gives code. */
+/** The globals that Redis gives to code. */
 const globals = 'redis cjson cmsgpack struct bit KEYS ARGV'.split(' ')
 /** That a name is used again in an inner block. */
 const SHADOWING = '4'
-/** A variable that is not used or not set: parts that two texts share have what one of them needs. */
+/** Codes for a variable that is not used or not set: a part that two texts share has variables that only one needs. */
 const UNUSED = ['211', '221']
 
 test.each([

@@ -210,7 +210,7 @@ function withoutLease(outcome: object): object {
   )
 }
 
-/** What one session does with a key just now. */
+/** The request of one session for a key. */
 interface Part {
   readonly request: LockRequest
   /** The number of its grant; 0 while it waits. */
@@ -236,7 +236,7 @@ class Crowd {
     this.#most = most
   }
 
-  /** What a session may well do next with a key; nothing now and then. */
+  /** Returns possible next operations of a session on a key; now and then none. */
   next(session: Session, key: string, random: Random): Operation[] {
     const lease = 1_000_000
     const wait = [0, 300, Infinity, Infinity][random.below(4)]!

@@ -20,7 +20,7 @@ import { until } from '../support/servers/until.js'
 const LOCKS = ['acquire', 'tryAcquire', 'inspect']
 const OTHERS = ['get', 'put', 'transaction', 'transaction with ID', 'limiter.acquire', 'limiter.tryAcquire']
 
-/** What the program prints when all its calls succeed. */
+/** Returns the output of the program if all its calls succeed. */
 function allDone(sorts: readonly string[]): string[] {
   return ['at once', 'later'].flatMap(when => sorts.map(sort => `${sort} ${when}: done`))
 }
@@ -28,7 +28,7 @@ function allDone(sorts: readonly string[]): string[] {
 /** Each of its transactions has added 1 to the key once: two at the start, and two each time. */
 const ALL_DONE = [...allDone([...LOCKS, ...OTHERS]), 'key: 6']
 
-/** Runs the program, whose connections are severed whenever it is stopped. @returns what it printed of its calls */
+/** Runs the program, and cuts its connections whenever it is stopped. @returns its output about its calls */
 async function thawed(
   [url, name, way]: readonly [url: string, name: string, way: 'own' | 'given' | 'quorum'],
   sever: () => unknown,

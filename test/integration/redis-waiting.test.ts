@@ -29,7 +29,7 @@ describe.concurrent('waiting for a lock that is held', () => {
     const { fcall = 0, ...rest } = calls
     expect(fcall).toBeGreaterThanOrEqual(PROCESSES)
     expect(fcall).toBeLessThanOrEqual(3 * (leases + 1) + PROCESSES * (leases + 1))
-    // Only calls, what they do on the server, and the heartbeats of connections that listen.
+    // Only calls, their commands on the server, and the heartbeats of connections that listen.
     const beside = ['ping', 'info', 'config|resetstat']
     const inCalls =
       'time get mget set exists pexpire pttl hget hset hdel zadd zscore zremrangebyscore zlexcount zrangebylex hrandfield'.split(

@@ -81,7 +81,7 @@ test.each(clientPackages)(
     await until(() => seen.length === 1)
     await servers.failover()
     await using promoted = await open(servers.replica.url)
-    // What the old master takes until it is made a replica is lost.
+    // The writes that the old master accepts until it becomes a replica are lost.
     await until(async () => {
       await store.put('key', 'after').catch(() => undefined)
       return (await promoted.store('s').get('key'))?.value === 'after'

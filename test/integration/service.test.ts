@@ -60,7 +60,7 @@ async function startService(environment: Record<string, string>): Promise<Servic
 
 /** The limit of calls to the partner, in any second. */
 const CALLS_A_SECOND = 20
-/** How much later than another a call may arrive at the partner after its permit, in milliseconds. */
+/** Maximum difference of the delays between permit and arrival of two calls, in milliseconds. */
 const LATE = 500
 
 /** Returns the maximum number of times in a period of this length, in milliseconds. */

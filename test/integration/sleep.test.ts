@@ -10,7 +10,7 @@ const SLEEP = 8000
 const LONG = 600_000
 const HOUR = 3_600_000
 
-/** A server, and the clock that it reads, where it is not the true one. */
+/** Starts a server. @param clock the clock that it reads; default: the true one */
 async function redis(clock?: FakeClock) {
   const server = await startRedis(clock ? { clock } : {})
   onTestFinished(() => server.stop())
@@ -81,7 +81,7 @@ describe.runIf(process.platform === 'linux')('a machine that sleeps', () => {
     await clock.sleep(SLEEP)
     await expect(holder!.call('assertHeld', 'it')).rejects.toMatchObject({ code: 'LOST' })
     await waiting
-    // One that began after the sleep reads the same clock for what it shares with them.
+    // A process that began after the sleep reads the same clock for the state that it shares with them.
     const late = await here.process(here.url, { environment: clock.environment })
     await expect(late.mutex('it', ['key'], { wait: 1 })).rejects.toMatchObject({ code: 'TIMED_OUT' })
     await other!.call('assertHeld', 'it')

@@ -11,7 +11,7 @@ import { open } from 'signalbox'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { trackerProgram } from '../support/trains/run-tracker.js'
 
-/** Where to write the picture of README, docs/trains.png; undefined: it is not made. */
+/** Path of the picture of the README, docs/trains.png; undefined for none. */
 const picture = process.env['SIGNALBOX_PICTURE']
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
@@ -21,7 +21,7 @@ const bundled = fileURLToPath(new URL('../../apps/trains/data/caltrain-gtfs', im
 let browser: Browser
 let folder: string
 let runs: ChildProcess[]
-/** What pages say on their console, where they should say nothing. */
+/** The messages on the console of pages, where there should be none. */
 let said: string[]
 
 beforeAll(async () => {
@@ -49,7 +49,7 @@ afterEach(async () => {
 interface Watched {
   readonly run: ChildProcess
   readonly url: string
-  /** Returns what it has printed. */
+  /** Returns its output so far. */
   output(): string
 }
 
@@ -94,7 +94,7 @@ function drawing(page: Page): Promise<unknown> {
   return page.evaluate('frames.sort((one, other) => one - other)[frames.length >> 1]')
 }
 
-/** What an accessibility check finds. */
+/** Returns the findings of an accessibility check. */
 async function findings(page: Page): Promise<string[]> {
   await page.evaluate(axeSource)
   const { violations } = (await page.evaluate('axe.run()')) as axe.AxeResults
@@ -114,7 +114,7 @@ async function figure(page: Page, name: string): Promise<string> {
   return (await text).replaceAll(/\s+/g, ' ')
 }
 
-/** How many trains are drawn. */
+/** Returns the number of trains that are drawn. */
 async function drawn(page: Page): Promise<number> {
   return Number(await page.locator('canvas').getAttribute('data-trains'))
 }
@@ -124,7 +124,7 @@ async function shows(page: Page, selector: string, text: string | RegExp): Promi
   await page.locator(selector, { hasText: text }).first().waitFor({ timeout: 60_000 })
 }
 
-/** What the end proves. */
+/** The result of a correct run. */
 const RIGHT = 'Correct: no update was lost, and none was made twice.'
 
 /** A timetable of one line with a train that goes along it. */
@@ -264,7 +264,7 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     const again = ['--gtfs', 'caltrain', '--days', '300', '--resume']
     const resumed = await watched(...again)
     const next = await pageAt(resumed.url)
-    // What the first run had done counts at once.
+    // The work of the first run counts at once.
     expect(await created(next)).toBeGreaterThanOrEqual(before)
     resumed.run.kill('SIGKILL')
     await once(resumed.run, 'exit')

@@ -12,7 +12,9 @@ import { zipArchive } from '../support/trains/zip-archive.js'
 
 const DAYS = 4
 const KILLS = 20
-/** A new process takes seconds where its engine's client does, and more while other tests run, in milliseconds. */
+/**
+ * Maximum duration, in milliseconds. A process starts as slowly as its engine's client, and other tests slow it down.
+ */
 const MAX_RUN = 5 * 60_000
 
 /** Starts an engine for one run. */

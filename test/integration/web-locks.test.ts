@@ -58,7 +58,7 @@ describe.each(engines)('over %s', (_, url) => {
   let locks: LockManager
   /** The same locks as another process has them. */
   let theirs: LockManager
-  /** What a test leaves held. */
+  /** The locks that a test leaves held. */
   let gates: Gate[]
 
   beforeEach(async () => {

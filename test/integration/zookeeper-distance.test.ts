@@ -48,7 +48,7 @@ async function distant(check: (far: Distant) => Promise<void>): Promise<void> {
   }
 }
 
-/** How many watches the server keeps for all its connections. */
+/** Returns the number of watches that the server keeps for all its connections. */
 async function watches(): Promise<number> {
   return Number(/^zk_watch_count\t(\d+)$/m.exec(await server.say('mntr'))![1])
 }

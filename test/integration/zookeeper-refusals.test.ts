@@ -16,7 +16,7 @@ const only = (...permissions: Permission[]) => [
   },
 ]
 
-/** How many requests the server has received. */
+/** Returns the number of requests that the server has received. */
 async function packets(server: ZooKeeperServer): Promise<number> {
   return Number(/^zk_packets_received\t(\d+)$/m.exec(await server.say('mntr'))![1])
 }

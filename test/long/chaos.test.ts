@@ -30,7 +30,7 @@ async function keeps(...args: readonly string[]): Promise<Report> {
   return report
 }
 
-/** What was done in a run that broke no promise. */
+/** Asserts that a run broke no promise, and returns its report. */
 async function unbroken(...args: readonly string[]): Promise<Report> {
   const { report, findings, stderr } = await chaosRun(...FAULTS, ...args)
   const { faultList: _faults, ...figures } = report

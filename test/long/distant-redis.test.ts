@@ -8,7 +8,7 @@ import { limits } from '../../packages/conformance/src/limits.js'
 import { lockParts } from '../contract/lock-parts.js'
 import { contractPartsBut } from '../contract/suite.js'
 
-/** How long each way to the server takes, in milliseconds. */
+/** Delay of each way to the server, in milliseconds. */
 const WAY = 20
 
 /** Redis over a link with a round trip of 40 ms; its weaknesses are shown next to the server. */
@@ -35,7 +35,7 @@ const distantRedis: EngineFixture = {
   network: ({ url }) => behindProxy(url, openRedis, HINTS),
 }
 
-/** What makes no sense at that distance, each with the reason. */
+/** Checks that make no sense at that distance, each with the reason. */
 const EXCLUDED: Readonly<Record<string, string>> = {
   'tokens increase after every way in which a grant can end':
     'its lease of 30 ms has expired before the answer is there',

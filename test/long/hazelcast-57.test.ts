@@ -7,7 +7,7 @@ import { contractSuite } from '../contract/suite.js'
 import { hazelcast } from '../contract/hazelcast-fixture.js'
 import { root } from '../docs/pages.js'
 
-// None of the checks takes longer, and a minute and a half is what all of them took.
+// None of the checks takes longer. All of them took a minute and a half.
 vi.setConfig({ testTimeout: 60_000 })
 /** All that loads the client gets this version of it; that of the other tests is 5.6. */
 vi.mock('hazelcast-client', () => import('hazelcast-client57'))

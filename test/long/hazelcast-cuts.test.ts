@@ -8,7 +8,7 @@ import { open } from '../../src/open.js'
 import { eventually } from '../support/hazelcast/eventually.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 
-/** How long a client is cut off: milliseconds. */
+/** Time for which a client is cut off, in milliseconds. */
 const CUT = 15_000
 /**
  * Operations meanwhile are over within this, and so soon after it all works again: milliseconds. Far more than it
@@ -25,7 +25,7 @@ const SLOWEST = 5000
 interface Way {
   cut(proxy: Proxy): void
   restore(proxy: Proxy): void
-  /** Whether the client lives through it, and with it what it has locked on the member. */
+  /** Whether the client survives it, and with it the locks that it has on the member. */
   readonly isSurvived: boolean
 }
 
@@ -69,7 +69,7 @@ async function boxAt(port: number, map: string, { onTestFinished }: TestContext)
   return box
 }
 
-/** What became of it, and when: clock time. */
+/** The outcome of a call, with its clock time. */
 interface End {
   /** The code of its error; undefined for success. */
   readonly code: string | undefined
@@ -209,8 +209,8 @@ describe.concurrent('a client that alone is cut off for 15 s', () => {
       await until('it is renewed', () => held.expiresIn() > LONG / 2)
       await held.release()
     } else {
-      // What it had locked on the member went with the client.
-      await until('it is told', () => held.signal.aborted)
+      // The member has removed the locks of the client.
+      await until('it is notified', () => held.signal.aborted)
       await expect(held.release()).rejects.toMatchObject({ code: 'LOST' })
     }
     for (const key of ['unsent', 'unanswered']) {

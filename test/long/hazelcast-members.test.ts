@@ -144,7 +144,7 @@ test('trains on three members that are killed in turn and join again: nothing lo
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-trains-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const url = `hazelcast://${members.map(({ address }) => address).join()}/${TEST_CLUSTER}?map=trains`
-  // What a killed worker had locked may keep the others waiting until its lease is over.
+  // The locks of a killed worker may keep the others waiting until its lease is over.
   const run = runTracker(folder, url, [...NAMED_RUN, '--lease', '3s'], { limit: MAX_RUN })
   const over = new AbortController()
   const isOver = run.then(
@@ -333,7 +333,7 @@ test('a split cluster grants a lock twice, and a resource that checks tokens ref
     return true
   }
   expect([writes(older), writes(newer), writes(older)]).toEqual([true, true, false])
-  // Each part goes on with what it has, and one of the two values will be dropped when they meet.
+  // Each part continues with its own state, and the cluster drops one of the two values when they merge.
   await boxes[0].store('s').put('value', 1)
   expect(await boxes[1].store('s').get('value')).toBeUndefined()
 })

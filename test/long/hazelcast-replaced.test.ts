@@ -41,7 +41,7 @@ class Contender {
   readonly name: string
   readonly #proxy: Proxy
   #box: Box | undefined
-  /** How many of its clients have died. */
+  /** Number of its clients that have died. */
   deaths = 0
 
   private constructor(name: string, proxy: Proxy) {
@@ -85,12 +85,12 @@ class Contender {
   }
 }
 
-/** The tasks inside, and what was wrong about them. */
+/** The tasks inside, and their faults. */
 class Sections {
   readonly faults: string[] = []
   readonly #last = new Map<string, Grant>()
   readonly #foreign = new Set<string>()
-  /** What a resource has seen that refuses smaller tokens. */
+  /** The greatest tokens that a fenced resource has seen. */
   readonly #fence = new Map<string, bigint>()
 
   /** A box was granted the key. */
@@ -119,7 +119,7 @@ class Sections {
   }
 }
 
-/** What comes of it once the member is in reach; until then it is refused, or it is not known what became of it. */
+/** Repeats a task while the member is out of reach: it is refused, or its outcome is unknown. Returns its result. */
 function persisting<T>(task: () => Promise<T>): Promise<T> {
   return eventually(
     task,
@@ -149,7 +149,7 @@ test('replaced clients compete with others for the locks of dead ones', async ()
   onTestFinished(() => client.shutdown())
   const map = await client.getMap('replaced')
   const sections = new Sections()
-  /** How often each came first. */
+  /** Number of times that each came first. */
   const firsts = new Map<string, number>()
   const untaken = new Set<string>()
   const came = (key: string, name: string): void => {

@@ -35,7 +35,7 @@ function checkBound(seen: Seen, limit = LIMIT): void {
   expect(isInOrder(seen)).toBe(true)
 }
 
-/** The part of what the bound allows that was used while all processes wanted more. */
+/** Returns the used part of the permits that the bound allows, while all processes wanted more. */
 function useOf({ arrivals, from, until }: Seen, limit = LIMIT): number {
   const start = from + PER
   const windows = Math.floor((until - start) / AWAY)

@@ -17,7 +17,7 @@ function isFair({ times, from }: Shared): boolean {
   return Math.min(...counts) > 0 && Math.max(...counts) <= 1.5 * average
 }
 
-/** The part of what the bound allows that was used while all threads wanted more. */
+/** Returns the used part of the permits that the bound allows, while all threads wanted more. */
 function useOf({ times, from, until }: Shared): number {
   const start = from + PER
   const windows = Math.floor((until - start) / PER)

@@ -22,7 +22,7 @@ interface Report {
   readonly scenarios: readonly { readonly name: string; readonly strategies: readonly Figures[] }[]
 }
 
-/** Runs the comparison against its service and gives what it wrote. */
+/** Runs the comparison against its service, and returns its output and its report. */
 async function compared(...options: string[]) {
   const json = join(folder, 'report.json')
   const svg = join(folder, 'picture.svg')
@@ -73,7 +73,7 @@ test('the mistakes of other limiters, in all scenarios against the service', asy
     expect(calm.get(name)!.worstWindow, name).toBeGreaterThan(LIMIT)
   // All callers sleep, so none sees that the second is over.
   expect(calm.get('first caller refill')!.calls).toBeLessThanOrEqual(LIMIT)
-  // Who has slept to the next second is not counted.
+  // Callers that have slept until the next second do not count.
   const usual = calm.get('counter, usual')!
   expect(usual.calls).toBeGreaterThan(1.5 * usual.ideal)
   expect(usual.worstCalendarSecond).toBeGreaterThan(LIMIT)

@@ -18,7 +18,7 @@ async function distant(here: RedisPlace, delay: number, options: Partial<BoxLimi
   return { network, limiter }
 }
 
-/** How long a window may last of which a part is lost, in a process that was also late by this much. */
+/** Maximum length of a window of which a part is lost, in a process that was also late by this much. */
 function longest(less: number, late: number): number {
   return PER / (1 - less) + holdFor(late)
 }
@@ -76,7 +76,7 @@ describe('a limit of 20 in a second over a slow link to Redis', () => {
     const backAt = systemClock.now()
     const after = await work.during(4000)
     const late = Math.max(before.late, away.late, after.late)
-    // What the engine gave just before, and gives just after, adds to what the process has given alone.
+    // Permits that the engine gave just before and just after add to those that the process has given alone.
     expect(work.worst(PER, late)).toBeLessThanOrEqual(2 * LIMIT)
     expect(work.worst(PER, late, backAt + PER)).toBeLessThanOrEqual(LIMIT)
   })

@@ -10,9 +10,9 @@ import { inOrder, overlaps, type Interval } from '../../apps/chaos/check/interva
 import { startRedis, type RedisServer } from '../support/servers/redis.js'
 import { until } from '../support/servers/until.js'
 
-/** How many processes work at the same time. */
+/** Number of processes that work at the same time. */
 const PLACES = 4
-/** How often the lock changes from one release to the other before the next process is replaced. */
+/** Number of times that the lock changes from one release to the other before the next process is replaced. */
 const CHANGES = 5
 
 /** Goes in and out of one lock until its input ends, and reports when it was inside. */
@@ -76,7 +76,7 @@ function start(release: string, key: string, visits: Interval[]): () => Promise<
   }
 }
 
-/** How often the lock went from one release to the other. */
+/** Returns the number of times that the lock went from one release to the other. */
 function changes(visits: readonly Interval[]): number {
   return inOrder(visits).filter(({ who }, index, those) => index > 0 && those[index - 1]!.who !== who).length
 }

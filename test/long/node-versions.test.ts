@@ -24,7 +24,7 @@ async function nodeOf(major: string): Promise<string> {
   return join(folder, 'node_modules/node/bin/node')
 }
 
-/** What depends on Node itself, and the versions 5 and 6 of both packages for Redis. */
+/** Tests that depend on Node itself, and on the versions 5 and 6 of both packages for Redis. */
 const files = [
   'test/contract/memory.test.ts',
   'test/contract/file.test.ts',
@@ -37,7 +37,7 @@ test.each(others)('engines and clients keep their promises on Node %s', async ma
   const { stdout: version } = await runProgram(node, ['--version'], { cwd: root, timeLimit: minute })
   expect(version).toMatch(`v${major}.`)
   const vitest = join(root, 'node_modules/vitest/vitest.mjs')
-  // This is about the versions. What goes wrong once in a while is found by the other runs, which try nothing twice.
+  // This is about the versions. The other runs find rare failures, because they repeat no test.
   const { stdout } = await runProgram(node, [vitest, 'run', '--retry=1', ...files], {
     cwd: root,
     timeLimit: 15 * minute,

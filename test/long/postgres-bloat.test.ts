@@ -3,7 +3,7 @@ import { open, type Box } from '../../src/index.js'
 import { pause, until } from '../../packages/conformance/src/time.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
 
-/** How often one caller acquires and releases a lock within a time, in milliseconds. */
+/** Returns the number of times that one caller acquires and releases a lock within a time, in milliseconds. */
 async function cycles(box: Box, duration: number): Promise<number> {
   const mutex = box.mutex('hot')
   const begun = performance.now()
@@ -12,7 +12,7 @@ async function cycles(box: Box, duration: number): Promise<number> {
   return count
 }
 
-/** How many index entries the server has read for the engine in a database. */
+/** Returns the number of index entries that the server has read for the engine in a database. */
 async function entriesRead(server: PostgresServer, database: string): Promise<number> {
   // A server process reports its statistics a second after the last time.
   await pause(1500)

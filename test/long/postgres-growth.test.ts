@@ -3,7 +3,7 @@ import { pause } from '../../packages/conformance/src/time.js'
 import { open } from '../../src/index.js'
 import { startPostgres } from '../support/servers/postgres.js'
 
-/** How many new keys and IDs are added each second. */
+/** Number of new keys and IDs that are added each second. */
 const RATE = 200
 const TICK = 100
 /** How long IDs are kept, and how long a part of the test takes, in milliseconds. Keys are kept for a minute. */

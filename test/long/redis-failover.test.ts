@@ -6,7 +6,7 @@ import { startRedisCluster } from '../support/servers/redis-cluster.js'
 import { startRedisWithSentinel } from '../support/servers/redis-sentinel.js'
 import { until } from '../support/servers/until.js'
 
-/** What a failover does to the servers. */
+/** The servers of a failover. */
 interface Failover {
   readonly url: string
   /** Settles when the replica has all that was written. */

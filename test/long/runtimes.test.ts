@@ -21,7 +21,7 @@ const files = [
 
 test.each(['Bun', 'Deno'] as const)('engines and limits of threads keep their promises on %s', async name => {
   const { program, argv } = runtime(name, vitest, options[name])
-  // This is about the runtimes. What goes wrong once in a while is found by the other runs, which try nothing twice.
+  // This is about the runtimes. The other runs find rare failures, because they repeat no test.
   const { stdout } = await runProgram(program, [...argv, 'run', '--retry=1', ...files], {
     cwd: root,
     timeLimit: 19 * minute,

@@ -6,7 +6,7 @@ import { runProgram } from '../support/run-program.js'
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const program = fileURLToPath(new URL('../../build/test/simulation/seeds.process.js', import.meta.url))
 const SCHEDULES = 100_000
-/** So many are run by one process. */
+/** Number of schedules that one process runs. */
 const PORTION = 5000
 /** These have only what time of the processors is left over, in milliseconds. */
 const TIME_LIMIT = 8_000_000

@@ -16,7 +16,7 @@ import {
 import { guards, slowClock, wholes } from '../support/specification/configurations.js'
 import { runTlc } from '../support/specification/tlc.js'
 
-/** How many schedules of the simulation are checked. */
+/** Number of schedules of the simulation that are checked. */
 const SCHEDULES = 12
 
 /** Those of the histories that TLC accepts to their end, counted from 0. */

@@ -87,7 +87,7 @@ class Held {
   }
 }
 
-/** What its suite asks of a test runner and of assertions, by those that are here. */
+/** Provides the test runner and the assertions that its suite expects. */
 function testOfTheirs(
   name: string,
   body: (context: { assert: object }) => Promise<void>,

@@ -193,7 +193,7 @@ test('when the leader is killed work goes on within 2 s', async () => {
     pauses.push(performance.now() - killedAt)
     await leader.start()
   }
-  // The median, because what an election takes is left to chance, and the machine may have other work.
+  // The median, because an election takes a random time, and the machine may have other work.
   expect(pauses.sort((a, b) => a - b)[1]).toBeLessThan(2000)
 })
 

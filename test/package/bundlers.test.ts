@@ -61,7 +61,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 }, timeLimit)
 
-/** What a CommonJS package needs in an ES module by esbuild. */
+/** The code that a CommonJS package needs in an ES module by esbuild. */
 const banner =
   "--banner:js=import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);"
 
@@ -71,7 +71,9 @@ function esbuild(format: string, file: string, ...more: readonly string[]): stri
   return [program, 'program.mjs', ...options, `--format=${format}`, `--outfile=${file}`, ...more]
 }
 
-/** Bundles the program without a list of packages, and returns what the bundler and a run of the program print. */
+/**
+ * Bundles the program without a list of packages, and returns the output of the bundler and of a run of the program.
+ */
 async function bundled(argv: readonly string[], file: string, urls: readonly string[]): Promise<string> {
   const bundling = await runProgram(process.execPath, argv, { cwd: folder, timeLimit })
   // A Node with its own SQLite, because no bundler includes a binary.

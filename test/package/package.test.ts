@@ -26,7 +26,7 @@ interface PackageManager {
   readonly add: readonly string[]
   /** Runs a module of the project; node itself without it. */
   readonly run?: readonly string[]
-  /** What a project has besides its package.json. */
+  /** The files of a project in addition to its package.json. */
   readonly files?: Readonly<Record<string, string>>
   /** The command that the error for a missing package names, and where to run it. */
   readonly hint: readonly [command: string, place: string]
@@ -70,13 +70,13 @@ const { exports, version } = JSON.parse(readFileSync(join(root, 'package.json'),
   exports: Record<string, string | object>
   version: string
 }
-/** What a program without the package of OpenTelemetry can import. */
+/** The entry points that a program without the package of OpenTelemetry can import. */
 const entries = Object.keys(exports)
   .filter(path => !path.endsWith('.json') && path !== './opentelemetry')
   .map(path => path.replace('.', 'signalbox'))
 const everyEntry = entries.map((entry, index) => `export * as entry${index} from '${entry}'`)
 
-/** What the README says that a `tsconfig.json` needs. */
+/** The settings that a `tsconfig.json` needs, according to the README. */
 function readmeCompilerOptions(): object {
   const { code } = readAllBlocks().find(({ page, language }) => page === readme && language === 'json')!
   return (JSON.parse(code) as { compilerOptions: object }).compilerOptions

@@ -29,7 +29,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Runs a program in an empty project with these packages; returns what it prints. */
+/** Runs a program in an empty project with these packages. Returns its output. */
 async function run(name: string, tarballs: readonly Tarball[], lines: readonly string[]): Promise<string> {
   const project = join(folder, name)
   mkdirSync(project)

@@ -145,7 +145,7 @@ const EARLY = 1e6
 
 const uses = (request: Request, mode: string): boolean => request.claims.some(claim => claim.mode === mode)
 
-/** Each a mistake, and a check that is about what it breaks. */
+/** Mistakes, each with a check of the promise that it breaks. */
 const mistakes: readonly (readonly [what: string, check: string, mistake: Mistake])[] = [
   [
     'grants a held lock',

@@ -5,7 +5,7 @@ import type { WAYS } from '../support/redis/table-port.js'
 /** A mistake in a port of the lock table, which the comparison must find. */
 interface PortMutant<W> {
   readonly description: string
-  /** What the text of the port has once, and what replaces it. */
+  /** A part that the text of the port has once, and its replacement. */
   readonly right: string
   readonly wrong: string
   /** The route that has the mistake, and what finds it: histories, or the operations of the search. */

@@ -12,7 +12,7 @@ import type {
 import type { Guarantees } from '../../src/base/guarantees.js'
 import { DistantLine } from '../support/distant-line.js'
 
-/** What one connection does to messages. */
+/** A connection that can lose messages or break. */
 class Connection {
   losesRequests = false
   losesReplies = false

@@ -16,7 +16,7 @@ interface Report {
   }[]
 }
 
-/** Maximum time of a test that waits for what the mutant prevents, in milliseconds. */
+/** Maximum time of a test that waits for an event that the mutant prevents, in milliseconds. */
 const TIMEOUT = 10_000
 
 test.each(testedMutants)('the mutant $id is found by a test: $description', async mutant => {

@@ -11,7 +11,7 @@ interface Planned {
 export interface LockAction extends Planned {
   readonly kind: 'lock'
   readonly verb: 'tryAcquire' | 'acquire' | 'run'
-  /** How many callers at the same time. */
+  /** Number of callers at the same time. */
   readonly callers: number
   readonly claims: readonly Claim[]
   /** Undefined: as long as it takes. */
@@ -40,7 +40,7 @@ export interface TransactionAction extends Planned {
   readonly kind: 'transaction'
   readonly store: string
   readonly keys: readonly string[]
-  /** How many at the same time, each with an id of its own unless they are twins. */
+  /** Number at the same time, each with an ID of its own unless they are twins. */
   readonly callers: number
   readonly twins: boolean
   /** The id of the change; the same one may come several times, from several processes. Undefined: without one. */
@@ -49,7 +49,7 @@ export interface TransactionAction extends Planned {
   readonly lease: number
   readonly abortAfter: number | undefined
   readonly pause: number
-  /** `moving`: the last key depends on what the first one holds. `failing`: its function throws. */
+  /** `moving`: the last key depends on the value of the first. `failing`: its function throws. */
   readonly variant: 'plain' | 'moving' | 'failing' | 'deleting'
 }
 
@@ -72,7 +72,7 @@ export interface WatchAction extends Planned {
 interface CrashAction extends Planned {
   readonly kind: 'crash'
   readonly pause: number
-  /** Whether what it has sent last is lost, too. */
+  /** Whether its last messages are lost, too. */
   readonly severed: boolean
   /** Whether a supervisor revokes its session. */
   readonly revoked: boolean
@@ -82,7 +82,7 @@ interface CrashAction extends Planned {
 interface FreezeAction extends Planned {
   readonly kind: 'freeze'
   readonly duration: number
-  /** Whether late timers run before what has arrived meanwhile. */
+  /** Whether late timers run before messages that have arrived meanwhile. */
   readonly timersFirst: boolean
 }
 
@@ -92,7 +92,7 @@ interface CutAction extends Planned {
   readonly duration: number
 }
 
-/** An operator looks who holds what and takes a grant away a little later. */
+/** An operator inspects the locks, and takes a grant away a little later. */
 export interface ForceAction extends Planned {
   readonly kind: 'force'
   readonly pause: number

@@ -1,6 +1,6 @@
 import type { Random } from './random.js'
 
-/** What a schedule's machines and network are like. Times in milliseconds; the rest are probabilities. */
+/** Properties of a schedule's machines and network. Times in milliseconds; the rest are probabilities. */
 export interface Climate {
   /**
    * `direct`: boxes of one thread on an engine inside it. `calm`: processes and a network without faults. `rough`:
@@ -11,7 +11,7 @@ export interface Climate {
   /** How long a message travels: at least, and how much longer at most. */
   readonly latency: number
   readonly jitter: number
-  /** How much longer the messages of the process at the first place travel. Default: as long as those of others. */
+  /** Additional delay of the messages of the process at the first place. Default: 0 */
   readonly far?: Pick<Climate, 'latency' | 'jitter'>
   /** Some messages take much longer. */
   readonly spikes: number

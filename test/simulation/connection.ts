@@ -17,7 +17,7 @@ const guarantees: Guarantees = {
   weaknesses: [],
 }
 
-/** What happens to what a process sends in one step: it travels together. */
+/** The fate of the messages that a process sends in one step. They travel together. */
 interface Trip {
   readonly step: number
   readonly fate: 'arrives' | 'request lost' | 'reply lost' | 'refused'
@@ -28,10 +28,10 @@ interface Trip {
 /** The part of all boxes that send signs of life. */
 const SIGNING = 0.75
 
-/** How long a waiter pauses after a failure until it looks again, in milliseconds. */
+/** Pause of a waiter after a failure until it checks in again, in milliseconds. */
 const PAUSE = 200
 
-/** What a simulation gives a connection. */
+/** The parts of a simulation that a connection needs. */
 export interface Surroundings {
   readonly timeline: Timeline
   readonly history: History
@@ -49,7 +49,7 @@ export class Connection implements Engine, Peer {
   readonly reportsContention: boolean
   /** Some boxes send signs of life, and the requests of the others send heartbeats. */
   readonly coversBySigns: boolean
-  /** Whether what is still on its way to the server is lost. */
+  /** Whether messages that are still under way to the server are lost. */
   severed = false
   readonly #process: SimulatedProcess
   readonly #random: Random

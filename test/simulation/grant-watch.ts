@@ -10,7 +10,7 @@ import type { Timeline } from './timeline.js'
 export interface Holder {
   readonly process: SimulatedProcess
   readonly grant: Grant
-  /** What it was asked for; shared ones once it is downgraded. */
+  /** The requested claims; shared ones once it is downgraded. */
   claims: readonly Claim[]
   readonly renew: boolean
   readonly lease: number
@@ -22,7 +22,7 @@ export interface Holder {
 /** Times are fractions: two that are meant to be equal may differ by so much. */
 const TINY = 1e-6
 
-/** What may be handed on locally while others may wait: maximum turns, and maximum milliseconds. */
+/** Limits of turns that a box may pass on locally while others may wait: their number, and milliseconds. */
 const MAX_TURNS = 16
 const MAX_TURNS_TIME = 5
 /** The part of a lease within which a renewal has to come back, and what timers may add, in milliseconds. */

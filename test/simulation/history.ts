@@ -17,13 +17,13 @@ export interface Entry {
   readonly detail: unknown
 }
 
-/** What may be a session id. */
+/** Matches text that may be a session ID. */
 const SESSION = /[\w-]{12}/g
 
 /** All that happened in one schedule, and the first promise that was broken. */
 export class History {
   violation: Violation | undefined
-  /** Where the engine's numbers and versions begin: shown as counted from there. */
+  /** The first number and version of the engine. The history shows others relative to it. */
   origin = 0
   readonly #now: () => number
   readonly #entries: Entry[] = []

@@ -8,7 +8,7 @@ import type { World } from './world.js'
 
 /** Errors that a caller of a lock may meet, besides refused permits. */
 const EXPECTED = new Set(['BUSY', 'TIMED_OUT', 'ABORTED', 'UNAVAILABLE', 'INDETERMINATE', 'LOST', 'CLOSED'])
-/** Where nothing goes wrong these have no reason. */
+/** Errors that have no reason without faults. */
 const FAULTS = new Set(['UNAVAILABLE', 'INDETERMINATE'])
 /** Times are fractions: two that are meant to be equal may differ by so much. */
 const TINY = 1e-6

@@ -6,7 +6,7 @@ type Told = 'applied' | 'repeated' | 'refused' | 'unknown'
 
 /** One try of a change, as its caller knows it. */
 export interface Try {
-  /** What it adds to the lists: different for each try. */
+  /** The mark that it adds to the lists, different for each try. */
   readonly mark: string
   /** The same for all tries of one change; undefined for one that is tried once. */
   readonly change: string | undefined
@@ -22,7 +22,7 @@ export class ObservedStore {
   readonly #history: History
   readonly #lists = new Map<string, string>()
   readonly #versions = new Map<string, number>()
-  /** How many lists each mark was added to. */
+  /** Number of lists to which each mark was added. */
   readonly #marks = new Map<string, number>()
   readonly #tries: Try[] = []
   #version = 0

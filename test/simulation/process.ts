@@ -153,7 +153,7 @@ export class SimulatedProcess {
   }
 }
 
-/** What an error says, with where it comes from. */
+/** Returns the message and the stack of an error. */
 export function textOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }

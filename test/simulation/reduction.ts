@@ -2,7 +2,7 @@ import { drawSchedule } from './schedule.js'
 import { simulate, type Result } from './simulate.js'
 import type { Sources } from './sources.js'
 
-/** So many runs at most. */
+/** Maximum number of runs. */
 const RUNS = 500
 
 /**

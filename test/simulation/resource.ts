@@ -14,7 +14,7 @@ export class Resource {
 
   /**
    * A write arrives.
-   * @param grant what the server knows of the writer's grant.
+   * @param grant the writer's grant, as the server knows it
    * @param held whether the writer passes `assertHeld` at this moment, and no operator came between.
    */
   write(key: string, token: bigint, grant: GrantRecord, held: boolean): void {

@@ -3,7 +3,7 @@ import type { Action, NestedLock } from './action.js'
 import { drawClimate, type Climate } from './climate.js'
 import { Random } from './random.js'
 
-/** What is going to happen. */
+/** The planned actions of a run, and their climate. */
 export interface Schedule {
   readonly climate: Climate
   /** In order of time. */

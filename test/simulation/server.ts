@@ -25,7 +25,7 @@ export interface Hint {
   readonly id: string
 }
 
-/** What connects the server with one session. */
+/** The connection of the server with one session. */
 export interface Peer {
   readonly name: string
   /** Whether {@link wanted} reaches the process. */
@@ -46,7 +46,7 @@ interface Known {
   readonly peer: Peer
 }
 
-/** What comes back from the server. */
+/** A reply of the server. */
 export interface Answer<O extends Operation> {
   readonly outcome: OutcomeOf<O>
   /** The keys that the operation reserved for other sessions. */
@@ -64,7 +64,7 @@ const deaf: Listener = {
   ended: () => {},
 }
 
-/** So many of the last operations can be sent again. */
+/** Number of the last operations that can be sent again. */
 const REMEMBERED = 50
 
 /**
@@ -83,7 +83,7 @@ export class Server {
   /** Looks at the server without a session of its own. */
   readonly #observer: MemoryEngine
   readonly #sessions = new Map<string, Known>()
-  /** The hints of the operations under way; of several where one is executed within another. */
+  /** The hints of the operations under way: of several if one is executed within another. */
   readonly #hints: Hint[][] = []
   readonly recent: Applied[] = []
 
@@ -156,7 +156,9 @@ export class Server {
     return { outcome: peer.reportsContention && hints.length === 0 ? outcome : notAlone(outcome), reserved }
   }
 
-  /** All requests, by the table's own word; what was merely kept is given back first. */
+  /**
+   * Returns all requests, as the table itself reports them. The engine first gives back grants that were merely kept.
+   */
   inspect(): readonly RequestReport[] {
     return this.#observer.submit({ type: 'inspect', prefix: '' })
   }

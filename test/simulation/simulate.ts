@@ -69,7 +69,7 @@ async function end(world: World): Promise<void> {
   store.check(key => server.value(key).value)
   const tidy = world.direct || world.climate.kind === 'calm'
   if (tidy) {
-    // What was given up last may have its cancellation on the way.
+    // The cancellation of the last requests may still be under way.
     await run(world, timeline.now + 4 * longestDelay(world.climate))
     await inspected(world)
     for (const { session, key, phase } of server.inspect())

@@ -2,7 +2,7 @@ import { Box } from '../../src/box.js'
 import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
 import { IndeterminateError, UnavailableError } from '../../src/base/errors.js'
 
-/** What the simulation takes of the sources, so that it can run on a changed copy of them, too. */
+/** The parts of the sources that the simulation uses, so that it can also run on a changed copy of them. */
 export interface Sources {
   readonly Box: Pick<typeof Box, 'join'>
   readonly MemoryEngine: typeof MemoryEngine

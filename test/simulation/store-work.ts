@@ -13,12 +13,12 @@ const EXPECTED = new Set([
   'CLOSED',
   'CONFLICT',
 ])
-/** How often a change is tried whose outcome is not known. */
+/** Maximum number of attempts of a change whose outcome is unknown. */
 const TRIES = 10
-/** How long to wait before the next try, in milliseconds. */
+/** Pause before the next attempt, in milliseconds. */
 const PAUSE = 50
 
-/** What a transaction's function throws on purpose. */
+/** The error that a transaction's function throws on purpose. */
 class Refusal extends Error {}
 
 /** A change in a transaction: tried with the same id until its outcome is known. */
@@ -79,7 +79,7 @@ async function tryOnce(
         ...(controller ? { signal: controller.signal } : {}),
       },
     )
-    // Where an operator took the locks away, another process may have made the change before this one was sure.
+    // If an operator took the locks away, another process may have made the change before this one was sure.
     if (outcome.applied && world.table.grants.get(Number(outcome.token / 1024n))?.overridden)
       return settle('unknown')
     return settle(outcome.applied ? 'applied' : 'repeated')
@@ -93,7 +93,7 @@ async function tryOnce(
   }
 }
 
-/** The keys of a transaction that finds its last key by what the first one holds. */
+/** Returns the keys of a transaction that finds its last key from the value of the first. */
 function moved(keys: readonly string[], list: readonly string[] | undefined): string[] {
   const others = ['a', 'b', 'c', 'd'].filter(key => !keys.includes(key))
   const found = others[(list?.length ?? 0) % others.length]!

@@ -8,10 +8,10 @@ export interface Moment {
   readonly quiet: boolean
 }
 
-/** The common virtual time: what is due runs one by one, in order of time, then of planning. */
+/** The common virtual time. Due tasks run one by one, in order of time, then of planning. */
 export class Timeline {
   now = 0
-  /** How many moments have happened. */
+  /** Number of tasks that have run. */
   steps = 0
   readonly #heap: Moment[] = []
   #planned = 0
@@ -24,7 +24,7 @@ export class Timeline {
   }
 
   /**
-   * Lets what is due until then happen. After each moment all promises that it settled have run their reactions: the
+   * Runs the tasks that are due until then. After each task, all promises that it settled have run their reactions: the
    * runtime empties the queue of microtasks before it goes on to the next immediate.
    */
   async run(until: number, halted: () => boolean): Promise<void> {

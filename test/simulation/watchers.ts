@@ -29,7 +29,7 @@ export class Watchers {
     process.deliver(() => void this.#follow(watcher, store, key))
   }
 
-  /** After a while without changes and faults everyone has seen what is there. */
+  /** Checks that all watchers have seen the last version. Called after a while without changes and faults. */
   check(versionOf: (key: string) => number): void {
     for (const { process, key, version, ended } of this.#all) {
       if (ended || !process.open) continue

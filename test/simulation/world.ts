@@ -18,7 +18,7 @@ import { Watchers } from './watchers.js'
 /** Clocks of different machines can't be compared. */
 const SERVER_OFFSET = 1_048_576
 const PROCESS_OFFSET = 65_536
-/** How long a process that could not join waits until it tries again, in milliseconds. */
+/** Pause of a process that could not join before its next attempt, in milliseconds. */
 const JOIN_PAUSE = 100
 
 /** Work that has begun and has to come to its end, unless its process crashes. */
@@ -82,7 +82,7 @@ export class World {
     return this.#climate.kind === 'direct'
   }
 
-  /** What has begun and not ended. */
+  /** The tasks that have begun and not ended. */
   get tasks(): readonly Task[] {
     return [...this.#tasks]
   }

@@ -8,7 +8,7 @@ import { builtProgram } from '../support/built-program.js'
 import { runProgram } from '../support/run-program.js'
 import { faultless, runTracker } from '../support/trains/run-tracker.js'
 
-/** What takes longer is killed, in milliseconds. */
+/** Maximum duration of a program, in milliseconds. After that it is killed. */
 const timeLimit = 50_000
 
 test('the train tracker ends as a serial run although workers are killed', async () => {

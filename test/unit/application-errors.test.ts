@@ -8,7 +8,7 @@ const URL = 'redis://user:swordfish@127.0.0.1:1'
 
 afterEach(() => vi.restoreAllMocks().unstubAllEnvs())
 
-/** What an application prints. */
+/** Runs an application, and returns its exit status and output. */
 async function printed(run: () => Promise<number>): Promise<{ status: number; text: string }> {
   let text = ''
   const write = (chunk: unknown): boolean => ((text += String(chunk)), true)

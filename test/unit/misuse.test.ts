@@ -4,7 +4,7 @@ import { InvalidArgumentError, open } from '../../src/index.js'
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 type Any = any
 
-/** What users of other libraries write, and what the error tells them to write. */
+/** Calls that users of other libraries write, and the calls that the error suggests. */
 const CALLS: readonly [call: string, make: (box: Any) => unknown, says: string][] = [
   ['mutex([keys])', box => box.mutex(['a', 'b']), "mutex('a', 'b')"],
   ['mutex(key, options)', box => box.mutex('a', { wait: 5 }), 'acquire, tryAcquire and run take options'],

@@ -61,7 +61,7 @@ function claimsIn(signature: string): Claim[] {
   return claims
 }
 
-/** Undefined where the call refuses its input. */
+/** Returns undefined if the call refuses its input. */
 function ifTaken<T>(call: () => T): T | undefined {
   try {
     return call()
@@ -133,7 +133,7 @@ describe('different inputs have different names', () => {
         const names = new Names(prefix, isCluster)
         if (kind === 'held') return names.isTaken(key) ? undefined : names.held(key)
         if (kind === 'value' || kind === 'ids' || kind === 'limit') return names[kind](key)
-        // What belongs to all keys together.
+        // Names that belong to all keys together.
         if (key !== 'a') return undefined
         const group = names.group(key)
         return kind === 'session'

@@ -9,7 +9,7 @@ import { instrument } from '../../src/opentelemetry/index.js'
 import { Redlock } from '../../src/redlock/index.js'
 import { postgresRecords, redisRecords } from '../../src/store/records/index.js'
 
-/** What a variable of the environment, a file of settings or a conversion of it may hold. */
+/** Values that an environment variable, a settings file or a conversion of it may have. */
 const VALUES = ['', ' ', null, '5', 'true', 'false', NaN, '5 ', '5s ', undefined]
 const TEXTS = VALUES.filter(value => typeof value === 'string')
 const NAMES = TEXTS.filter(text => text !== '')
@@ -265,7 +265,7 @@ const groups: Record<string, Row[]> = {
   ],
 }
 
-/** An engine that lists what it is asked for. */
+/** Returns an engine that lists its operations. */
 function watched(): { readonly engine: Engine; readonly operations: unknown[] } {
   const operations: unknown[] = []
   const engine = new Proxy<Engine>(openMemory('memory:'), {

@@ -16,12 +16,12 @@ import { zookeeper } from '../contract/zookeeper-fixture.js'
 import { startLaggingEnsemble } from '../support/servers/zookeeper-ensemble.js'
 import { until } from '../support/servers/until.js'
 
-/** How long each way takes between one follower and the leader: milliseconds. */
+/** Delay of each way between one follower and the leader, in milliseconds. */
 const LAG = 10
 
 let shared: ReturnType<typeof startLaggingEnsemble> | undefined
 
-/** The ensemble of this file, of which one server always knows later what the others know. */
+/** The ensemble of this file. One of its servers always lags behind the others. */
 function ensemble(): ReturnType<typeof startLaggingEnsemble> {
   return (shared ??= startLaggingEnsemble().then(started => {
     started.link.delay = LAG
@@ -50,7 +50,7 @@ const members: EngineFixture = {
   },
 }
 
-// What servers could disagree about. The rest is the same on whichever server.
+// Checks about which servers could disagree. The others are the same on any server.
 contractParts(members, exclusion, order, waking, wholeness, release, givingUp, deadHolders, safeState)
 
 test('the first box of each place is at a server that returns old data', async () => {

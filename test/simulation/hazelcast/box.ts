@@ -40,24 +40,24 @@ export interface Job {
   readonly then: 'commit' | 'release' | 'downgrade' | 'renew' | 'forget'
 }
 
-/** What is known of a change: its outcome, and what it must have changed. */
+/** A change: its outcome, and the keys that it must have changed. */
 export interface Change {
   readonly id: string
   readonly keys: readonly string[]
   outcome: 'committed' | 'refused' | 'unknown'
 }
 
-/** What happened in a world, as the boxes tell. */
+/** The events of a world, as its boxes report them. */
 export interface Story {
   readonly holds: Hold[]
   readonly changes: Change[]
-  /** What is wrong. */
+  /** A message about the first fault. */
   wrong: string | undefined
 }
 
 const place = parseHazelcastUrl('hazelcast://127.0.0.1/dev')
 
-/** One box: what the core does with its requests, in short. */
+/** One box: a short version of the core. */
 export class SimulatedBox {
   readonly operations: KeyOperations
   readonly #process: SimulatedProcess
@@ -321,7 +321,7 @@ export class SimulatedBox {
     return values.map(({ value }) => (value === undefined ? [] : (JSON.parse(value) as string[])))
   }
 
-  /** A later read of each key sees what was committed before. */
+  /** Checks that a later read of each key sees the earlier commits. */
   async #judgeRead(keys: readonly string[], ids: readonly string[]): Promise<void> {
     const lists = await this.values(keys).catch(() => undefined)
     for (const [at, list] of (lists ?? []).entries())

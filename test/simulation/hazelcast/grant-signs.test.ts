@@ -7,9 +7,9 @@ import { PromptWorld } from './prompt-world.js'
 
 /** Of all locks, in milliseconds. */
 const LEASE = 6000
-/** How often a lease is renewed, in milliseconds. */
+/** Interval of the renewals of a lease, in milliseconds. */
 const PART = LEASE / 3
-/** Where the sign of the box `one` is. */
+/** The key of the sign of the box `one`. */
 const SIGN = 'room grants/one'
 
 let world: PromptWorld

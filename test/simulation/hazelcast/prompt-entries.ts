@@ -30,7 +30,7 @@ export class PromptEntries {
   holdsBack: { readonly box: string; readonly key: string } | undefined
   /** Called before a box searches keys. */
   beforeScan: () => Promise<unknown> = () => Promise.resolve()
-  /** How often boxes have read each entry. */
+  /** Number of reads of each entry by boxes. */
   readonly reads = new Map<string, number>()
 
   /** @param now the time of the members, in milliseconds. By default, their entries never end. */

@@ -25,14 +25,14 @@ const DELETED_WITHIN = 150_000
 /** Time until entries that a dead box has left are looked for, in milliseconds. */
 const LEFT_WITHIN = 250_000
 
-/** What came of a run. */
+/** The outcome of a run. */
 export interface Run {
   readonly wrong: string | undefined
   readonly log: readonly string[]
   readonly outcomes: readonly string[]
 }
 
-/** Lets boxes lock and change a few keys at random, and judges what came of it. */
+/** Lets boxes lock and change a few keys at random, and checks the outcome. */
 export async function runSets(seed: number, Operations: typeof KeyOperations): Promise<Run> {
   const mocks = [
     vi.spyOn(Date, 'now').mockImplementation(() => wall.now),

@@ -4,7 +4,7 @@ import type { EntryStore, SignStore } from '../../../src/engines/hazelcast/entry
 import type { Random } from '../random.js'
 import { BoxEntries } from './box-entries.js'
 
-/** What happens to the calls of a run. */
+/** The faults of the calls of a run. */
 export interface Weather {
   /** Chance that the reply to a call is lost. Such a call is applied at once, later, or never. */
   readonly losses: number
@@ -58,7 +58,7 @@ export class EntryWorld {
   readonly processes: SimulatedProcess[] = []
   /** Milliseconds since the start. */
   now = 0
-  /** How often something has happened. */
+  /** Number of events so far. */
   step = 0
   readonly #random: Random
   #weather: Weather
@@ -78,7 +78,7 @@ export class EntryWorld {
     return process
   }
 
-  /** From now on nothing goes wrong. What is under way arrives now or never. */
+  /** Ends all faults. Calls under way arrive now or never. */
   calm(): void {
     for (const call of this.#late.splice(0)) if (this.#random.chance(0.5)) call.apply()
     this.#weather = { ...this.#weather, losses: 0, crashes: 0, pauses: 0, cuts: 0, lostHints: 0, delays: 0 }

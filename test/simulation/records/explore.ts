@@ -1,26 +1,26 @@
 import { Interned, type World } from './world.js'
 
-/** What is tried in every order. */
+/** Tasks to run in every order. */
 export interface Explored {
-  /** How many things may go wrong in one run. */
+  /** Maximum number of faults in one run. */
   readonly faults: number
   /** Which: a process crashes, or a connection is lost, too. */
   readonly kinds: 'crashes' | 'all'
   /** Starts the processes; each time in the same way. */
   start(names: Interned): World
   /**
-   * Looks at a world in which no process is on its way; what arrives late may still do so. Gives what is wrong there.
+   * Checks a world in which no process runs any more. Late calls may still arrive. Returns a message about a fault.
    */
   judge(world: World): Promise<string | undefined>
 }
 
-/** What came of trying everything. */
+/** The outcome of an exploration. */
 export interface Exploration {
-  /** How many different states there were. */
+  /** Number of different states. */
   readonly states: number
-  /** How many of them were an end. */
+  /** Number of states that were an end. */
   readonly ends: number
-  /** What was wrong, and the way there. */
+  /** A message about a violation, and the events that lead to it. */
   readonly violation: string | undefined
 }
 

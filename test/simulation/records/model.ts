@@ -11,20 +11,20 @@ export interface Action {
   /** Of the locks; 0 for a write round them. */
   readonly token: number
   readonly id?: string
-  /** What it writes, from what it reads; undefined deletes. */
+  /** Returns its writes for the values that it reads; undefined deletes. */
   readonly work: (read: ReadonlyMap<string, number>) => Readonly<Record<string, number | undefined>>
 }
 
-/** What is known of an action after the run. */
+/** An action with its reported outcome. */
 export interface Told {
   readonly action: Action
   /** `unknown` when it crashed or could not know. */
   readonly outcome: 'committed' | 'refused' | 'repeated' | 'unknown'
-  /** What it had read, if it committed. */
+  /** The values that it had read, if it committed. */
   readonly read: ReadonlyMap<string, number> | undefined
 }
 
-/** The state after an action that happens alone; undefined when that is not what was reported. */
+/** Returns the state after an action alone, or undefined if that contradicts the reported outcome. */
 function after(state: State, { action, outcome, read }: Told): State | undefined {
   const { keys, id, work } = action
   const mark = id === undefined ? undefined : `${keys[0]!}:${id}`

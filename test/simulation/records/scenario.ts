@@ -15,16 +15,16 @@ export interface Scenario {
 /** A scenario with what may go wrong in it. */
 export interface Scope {
   readonly scenario: Scenario
-  /** How many things may go wrong in one run. */
+  /** Maximum number of faults in one run. */
   readonly faults: number
   /** Which: a process crashes, or a connection is lost, too. */
   readonly kinds: 'crashes' | 'all'
 }
 
-/** What is tried: the sources, or a copy with a mistake in it. */
+/** The code under test: the sources, or a copy with a mistake in it. */
 export type RecordTransactionsClass = typeof RecordTransactions
 
-/** What an action reports at its end. */
+/** The report of an action at its end. */
 type Outcome = Pick<Told, 'outcome' | 'read'>
 
 /** The clock stands still, so that equal states are equal. */
@@ -85,7 +85,7 @@ export function explored({ scenario, faults, kinds }: Scope, LedgerOf: RecordTra
   }
 }
 
-/** Does what the store does for an action, as far as the locks are not concerned. */
+/** Performs an action as the store does, without the locks. */
 async function perform(action: Action, transactions: RecordTransactions): Promise<Outcome> {
   const { keys, token, id, work } = action
   try {

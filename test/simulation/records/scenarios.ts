@@ -11,7 +11,7 @@ function move(token: number, from: string, to: string, id?: string): Action {
   }
 }
 
-/** Writes to one key what is in another. */
+/** Returns an action that copies from one key to another. */
 function copy(token: number, from: string, to: string): Action {
   return { keys: [from, to], token, work: read => ({ [to]: (read.get(from) ?? 0) + 10 * token }) }
 }
@@ -82,7 +82,7 @@ const three: Scenario = {
   actions: [move(2, 'a', 'b'), add(1, 'a'), add(3, 'b')],
 }
 
-/** What takes seconds. */
+/** Scenarios that take seconds. */
 export const small: readonly Scope[] = [
   { scenario: oneKey, faults: 1, kinds: 'all' },
   { scenario: oneMessage, faults: 1, kinds: 'all' },
@@ -93,7 +93,7 @@ export const small: readonly Scope[] = [
   { scenario: opposite, faults: 0, kinds: 'crashes' },
 ]
 
-/** What takes a minute. */
+/** Scenarios that take a minute. */
 export const large: readonly Scope[] = [
   { scenario: oneKeyThrice, faults: 2, kinds: 'all' },
   { scenario: twoAfterOne, faults: 1, kinds: 'all' },

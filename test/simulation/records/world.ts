@@ -12,7 +12,7 @@ interface Call {
   fail(): void
 }
 
-/** What can happen next. */
+/** A possible next event. */
 export interface Choice {
   readonly name: string
   /** Whether it takes one of the faults that a run may have. */
@@ -20,7 +20,7 @@ export interface Choice {
   readonly happen: () => void
 }
 
-/** What a process does; it may fail. */
+/** The task of a process. It may fail. */
 export type Task = (records: Records, name: string) => Promise<unknown>
 
 /** How a process ended; undefined while it is on its way, and when it crashed. */
@@ -41,8 +41,8 @@ export class World {
   /** Writes whose sender has given them up, or is dead: they may arrive at any time, or never. */
   readonly #underWay: Call[] = []
   /**
-   * For each process all replies that it got, in any order: what it does next follows from that, because what it does
-   * about one key at a time does not depend on the others.
+   * All replies that each process got, in any order. Its next calls follow from them, because its calls for one key do
+   * not depend on the other keys.
    */
   readonly #histories: Map<string, number>[] = []
   readonly #counts: Map<string, number>[] = []
@@ -86,8 +86,8 @@ export class World {
   }
 
   /**
-   * All that can happen next, calls that are answered first. What a process asks for at the same time is executed in
-   * the order in which it asked; a crash or a lost connection leaves the rest on its way.
+   * Returns all possible next events, answered calls first. Calls that a process makes at the same time are executed in
+   * the order of the calls. A crash or a lost connection leaves the rest under way.
    */
   choices(faults: 'crashes' | 'all'): Choice[] {
     const calls = this.#calls.filter(

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { channels, type BoxEvent } from '../../../src/base/diagnostics.js'
 import { BusyError, open, TimedOutError } from '../../../src/index.js'
 
-/** What channels publish from now on, in order: the end of the channel's name and the message. */
+/** Collects the messages of channels from now on, in order, each with the end of the channel's name. */
 function heard(...names: (keyof typeof channels)[]): [string, BoxEvent][] {
   const events: [string, BoxEvent][] = []
   for (const name of names) {
@@ -63,7 +63,7 @@ test("a store publishes the outcome of each transaction and each write, with the
     ['transaction', { ...about, keys: ['b', 'a'], outcome: 'repeated', attempts: 1 }],
   ])
 
-  // Where the key leads to has moved, so it is named again.
+  // The value that names the key has changed, so the transaction names its keys again.
   await store.put('way', 'a')
   let moved = false
   await store.transaction(

@@ -58,7 +58,7 @@ function seenOf(error: unknown): string {
   return all.join('\n')
 }
 
-/** What is seen of the failures of everything that takes a URL. */
+/** Returns the visible text of the failures of all functions that take a URL. */
 async function failuresOf(url: string): Promise<string> {
   const [opened, ...others] = await Promise.allSettled([open(url), diagnose(url), placeOf(url, false)])
   if (opened.status === 'fulfilled') {

@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { VirtualClock } from '../../../src/base/clock.js'
 import { Waiter, Waiters } from '../../../src/base/waiters.js'
 
-/** A queue whose owner rejects late waiters and notes what has happened. */
+/** Creates a queue whose owner rejects late waiters and notes all events. */
 function scene() {
   const clock = new VirtualClock()
   const after = vi.spyOn(clock, 'after')

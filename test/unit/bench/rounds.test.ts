@@ -8,7 +8,7 @@ import { markdown, workText } from '../../../bench/tables.js'
 import type { Sample, Subject, Work } from '../../../bench/work.js'
 
 let folder: string
-/** What was done, in its order. */
+/** The steps so far, in order. */
 let done: string[]
 
 beforeEach(async () => {
@@ -20,7 +20,7 @@ afterEach(() => rm(folder, { recursive: true }))
 
 const SOUND: Sample = { operations: 10, milliseconds: 100, waits: Float64Array.of(1, 2) }
 
-/** A subject whose every measurement, the warm-up first, is what the function gives or throws for its number. */
+/** Returns a subject that calls the function for each measurement, the warm-up first, with its number. */
 function subject(
   name: string,
   measure: (time: number, milliseconds: number) => Sample = () => SOUND,

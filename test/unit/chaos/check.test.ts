@@ -13,13 +13,15 @@ function history(name: string): History {
   return readHistory(`${folder}${name}.json`)
 }
 
-/** What a request has from its grant on. */
+/** The fields that a request has from its grant on. */
 type Grant = Pick<LockRequest, 'granted' | 'token' | 'heldUntil' | 'leaving' | 'left'>
 
 /** From before the first request of each history to the end of its last. */
 const WHOLE = { from: 0, until: 1e6 }
 
-/** Recorded on Redis, and then spoiled in one place as a broken engine would: what is found, and nothing else. */
+/**
+ * Histories that were recorded on Redis, and then spoiled in one place as by a broken engine, with their only finding.
+ */
 const bad: Readonly<Record<string, RegExp>> = {
   'bad-overlap': /^P1 .* both held run:\w+$/,
   'bad-release': /^P1 no order of grants and releases explains/,
@@ -59,7 +61,7 @@ const bad: Readonly<Record<string, RegExp>> = {
   'bad-recovery': /^P9 recovery took 1501 ms after the fault "cut"/,
 }
 
-/** What no harness writes, and what is said of it. */
+/** Histories that no harness writes, with their errors. */
 const refused: Readonly<Record<string, RegExp>> = {
   'bad-recovery-negative': /is no history of a run: the field faults is missing or malformed/,
 }
@@ -80,7 +82,7 @@ test.each(['good-calm', 'good-faults'])('%s breaks no promise', name => {
 test.each(Object.entries(bad))('%s is rejected, for the right reason', (name, reason) => {
   const texts = check(history(name)).findings.map(({ promise, message }) => `${promise} ${message}`)
   expect(texts.filter(text => reason.test(text))).not.toEqual([])
-  // What has fallen or overlaps has no order either.
+  // Tokens that have fallen, and grants that overlap, have no order either.
   const others = texts.filter(text => !reason.test(text) && !/^P1 no order of grants/.test(text))
   expect(others).toEqual([])
 })

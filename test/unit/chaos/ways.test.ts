@@ -18,7 +18,7 @@ async function ways(url: string, clients: number, proxyPort?: number): Promise<W
   return made
 }
 
-/** What is said there. */
+/** Returns the text that a server on this port sends. */
 async function saidAt(port: string): Promise<string> {
   const socket = connect(Number(port), '127.0.0.1')
   const parts: Buffer[] = []

@@ -95,7 +95,7 @@ test('a viewer that receives more at once than it reads is disconnected, and the
   await until('"events"')
   goDown()
   await until('"fault"')
-  // It receives what is known, and that the engine is down.
+  // It receives the known state, and the report that the engine is down.
   const late = request({ port, host: '127.0.0.1', path: '/events' })
   late.end()
   const [response] = (await once(late, 'response')) as [NodeJS.ReadableStream]

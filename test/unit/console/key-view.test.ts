@@ -25,7 +25,7 @@ function report(holders: readonly Party[], waiters: readonly Party[] = []): Lock
   return { key: 'k', holders, waiters }
 }
 
-/** What a watcher sees in looks that are a second apart: an event as `kind who`, with durations in seconds. */
+/** Returns the events of reports that are a second apart: `kind who`, with durations in seconds. */
 function seen(...looks: readonly ((now: number) => LockReport)[]): string[] {
   let before: KeyView | undefined
   return looks.flatMap((look, index) => {

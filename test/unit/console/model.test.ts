@@ -17,7 +17,7 @@ function party(session: string, token?: string): PartyView {
   }
 }
 
-/** What is drawn after the waits have lasted. */
+/** Returns the graph that is drawn after the waits have lasted. */
 function drawn(overview: Overview): WaitGraph {
   return waitGraphOf(overview.waits, lastingCycles(overview, 60_000))
 }
@@ -66,7 +66,7 @@ test('keys are sorted by how many wait for them, also through other keys', () =>
     keysOf(
       view('idle', 'a'),
       view('hot', 'b', 'c', 'd', 'e'),
-      // Who waits here holds the hot key.
+      // The waiter here holds the hot key.
       view('root', 'a', 'b'),
       view('other', 'f', 'g'),
     ),

@@ -24,13 +24,13 @@ class World {
   reports: LockReport[] = []
   limiters: LimiterReport[] = []
   failure: Error | undefined
-  /** What a reply waits for. */
+  /** A reply waits for this promise. */
   delay: Promise<void> | undefined
-  /** How often the engine was asked for its locks. */
+  /** Number of times that the engine was asked for its locks. */
   looks = 0
   readonly watcher = new Watcher(this.#box(), { readOnly: false, hasDoctor: true }, this.clock)
 
-  /** Adds a viewer, and returns what it receives. */
+  /** Adds a viewer, and returns the messages that it receives. */
   join(): { messages: Message[]; leave: () => void } {
     const messages: Message[] = []
     return { messages, leave: this.watcher.join(message => messages.push(message)) }
@@ -91,7 +91,7 @@ test('viewers that come and go do not make it ask more often', async () => {
   }
   expect(world.looks).toBe(1)
   const { messages } = world.join()
-  // What is known is fresh.
+  // The known state is fresh.
   expect(messages).toMatchObject([{ type: 'state', engine: 'memory:', hasDoctor: true }])
 })
 

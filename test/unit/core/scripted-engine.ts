@@ -33,7 +33,7 @@ export class ScriptedEngine implements Engine {
   /** All that was ever asked, in order. */
   readonly asked: Operation[] = []
   readonly #open: Question<Operation['type']>[] = []
-  /** Whether what is asked still waits to be executed. */
+  /** Whether operations still wait to be executed. */
   congested = false
 
   join(_: SessionInfo, listener: Listener): void {
@@ -56,7 +56,7 @@ export class ScriptedEngine implements Engine {
 
   leave(): void {}
 
-  /** What was asked, as a line of words. */
+  /** The types of the operations so far, as a line of words. */
   get words(): string {
     return this.asked.map(({ type }) => type).join(' ')
   }
@@ -73,7 +73,7 @@ export class ScriptedEngine implements Engine {
     return this.#open.splice(index, 1)[0] as unknown as Question<T>
   }
 
-  /** How many questions have no answer yet. */
+  /** Number of operations without an answer. */
   get open(): number {
     return this.#open.length
   }

@@ -1,7 +1,7 @@
 import { coverTtl, entryTtl, type LockOperation, type Outcomes } from '../../../src/engine/contract.js'
 import type { Claim } from '../../../src/engine/claim.js'
 
-/** Who claims something. */
+/** A request with its claims. */
 type Claimant = Pick<NaiveRequest, 'claims'>
 
 /** A request as the naive table knows it. */
@@ -19,7 +19,7 @@ export interface NaiveRequest {
   expires: number
 }
 
-/** What the naive table says of an operation. */
+/** The outcome of an operation on the naive table. */
 export type NaiveOutcome = Outcomes[LockOperation['type']]
 
 /**

@@ -7,7 +7,7 @@ import { LocalLimiter } from '../../../src/limits/local/local-limiter.js'
 import { NaiveCount } from './naive-count.js'
 import { pass, settled } from './passing.js'
 
-/** What a limiter reads of a clock: some readings are too early. */
+/** A clock with some readings that are too early. */
 class UneasyClock implements Clock {
   /** The latest time that was read. */
   latest = -Infinity
@@ -47,7 +47,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       type: fc.constant('acquire' as const),
       n: fc.oneof({ weight: 3, arbitrary: fc.constant(1) }, fc.integer({ min: 1, max: 4 })),
       count: fc.integer({ min: 1, max: 12 }),
-      // What a caller does before the next one continues, in milliseconds.
+      // The work of a caller before the next one continues, in milliseconds.
       work: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.integer({ min: 1, max: 90 })),
     }),
   },
@@ -93,18 +93,18 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 )
 
-/** What a run of steps came to. */
+/** The outcome of a run of steps. */
 interface Played {
   /** By the wall clock. */
   readonly wallCount: NaiveCount
-  /** What was given beyond a limit, in words. */
+  /** Messages about permits beyond a limit. */
   readonly violations: readonly string[]
   /** Callers in the order in which they came, and in that in which they were served. */
   readonly asked: readonly number[]
   readonly served: readonly number[]
 }
 
-/** What a moment must be like at which a permit was given. */
+/** A moment at which a permit was given, for a check. */
 interface Moment {
   readonly count: NaiveCount
   readonly at: number
@@ -113,7 +113,7 @@ interface Moment {
   readonly inUse: number
 }
 
-/** Plays steps with a limiter. @param fault says what is wrong with a moment, if anything is. */
+/** Plays steps with a limiter. @param fault returns a message about a fault of a moment, if there is one */
 async function play(
   options: LimiterOptions,
   limit: number,
@@ -348,7 +348,7 @@ describe('in any schedule the bound is kept, every caller is served, and in call
             if (each.fill) for (let n = 8192; n >= 1; n /= 8) while (take(n));
           }
         }
-        // What was given last has a time by the next look at the clock, and is gone a window later.
+        // The last permit gets its time at the next reading of the clock, and expires a window later.
         tested.explain()
         clock.advance(2000 + setBack)
         expect(tested.explain().limits[0]).toMatchObject({ remaining: limit, resetIn: 0 })

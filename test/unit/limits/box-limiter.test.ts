@@ -280,9 +280,9 @@ describe('callers of one process', () => {
     const before = asked.length
     await pass(clock, 4000)
     expect(notes).toEqual(['a 0', 'TimedOutError 1', 'b 1020', 'c 2040', 'given 3060'])
-    // While they wait they only learn of a pause, or of returned permits that come before what they have.
+    // While they wait, they only learn of a pause, or of returned permits that come before their own.
     const looks = asked.slice(before).flatMap(({ units }) => units)
-    // The third asks again, when what was reserved for the second is used.
+    // The third asks again when the permit that was reserved for the second is used.
     expect(looks.filter(({ within }) => within >= 3060)).toHaveLength(1)
   })
 

@@ -78,7 +78,7 @@ describe('strategies under the virtual clock', () => {
     const ours = ['sliding', 'calendar', 'smooth'].map(name => all[`signalbox ${name}`]!)
     for (const { calls, ideal, idleSeconds, orderKept: kept } of ours) {
       expect(calls).toBeGreaterThanOrEqual(0.98 * ideal)
-      // Before all callers are there, one alone can't use what comes evenly spaced.
+      // Before all callers are there, one alone can't use permits that come evenly spaced.
       expect(idleSeconds).toBeLessThanOrEqual(1)
       expect(kept).toBe(true)
     }

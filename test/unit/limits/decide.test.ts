@@ -28,7 +28,7 @@ function awayEngine(): FaultInjectingEngine {
 const PER = 700
 const LIMIT = 7
 
-/** What a decision reports fits it, and what had been given until a moment of it. */
+/** Checks that an explanation fits its decision, and the permits given until a moment of the decision. */
 function check({ permit, explanation }: BoxDecision, count: NaiveCount, now: number, until: number): void {
   if (!explanation) {
     if (permit) count.add(now, 1)

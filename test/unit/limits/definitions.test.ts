@@ -11,7 +11,7 @@ const SECOND = 1000
 const MINUTE = 60_000
 const HOUR = 3_600_000
 const DAY = 86_400_000
-/** How long after its last naming a limit ends. */
+/** Time after which a limit that no process names any more ends. */
 const IN_FORCE = 5000
 
 /** The limits that a process names. */
@@ -25,7 +25,7 @@ function limit(permits: number, per: number, kind: WindowDefinition['kind'] = 's
 class Scene {
   state: LimiterState | undefined
 
-  /** How many of `n` permits the process gets now. */
+  /** Returns the number of permits, of `n`, that the process gets now. */
   ask(at: number, session: string, windows: Named, n: number): number {
     const units = Array.from({ length: n }, () => ({ n: 1, more: 0, within: 0 }))
     const { units: given } = this.answer(at, session, windows, units)
@@ -50,7 +50,7 @@ class Scene {
   }
 }
 
-/** When, which process, what it names, how many permits it asks for, and how many of them it gets. */
+/** A request: its time, its process, the limits that it names, and the numbers of requested and given permits. */
 type Step = readonly [at: number, session: string, named: Named, asked: number, given: number]
 
 const second = limit(20, SECOND)

@@ -7,13 +7,13 @@ import { DistantBox } from './distant-box.js'
 import { NaiveCount } from './naive-count.js'
 import { pass } from './passing.js'
 
-/** What boxes at these distances are given of one limit. */
+/** Shares one limit between boxes at these distances. */
 function scene(options: BoxLimiterOptions, ...roundTrips: number[]) {
   const clock = new VirtualClock(5000)
   const server = new Server(clock)
   const boxes = roundTrips.map(roundTrip => new DistantBox(clock, server, roundTrip, options))
   const count = new NaiveCount()
-  /** How many permits were given within a number of milliseconds from now on. */
+  /** Returns the number of permits given within a number of milliseconds from now on. */
   const during = async (duration: number): Promise<number> => {
     const before = count.total
     await pass(clock, duration)
@@ -199,7 +199,7 @@ describe('boxes that have not asked before, over a round trip of 50 ms', () => {
   )
 })
 
-/** What is known of a limit, with how long its windows are where calls leave. */
+/** Limits, with the lengths of their windows at the place from which calls leave. */
 const KINDS: readonly { options: BoxLimiterOptions; bounds: readonly [limit: number, per: number][] }[] = [
   { options: { limit: 7, per: 700 }, bounds: [[7, 700]] },
   { options: { limit: 300, per: 1000, batch: 20 }, bounds: [[300, 1000]] },

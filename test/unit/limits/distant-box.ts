@@ -15,10 +15,10 @@ let boxes = 0
 export class DistantBox implements Clock {
   /** The way of question and answer together, in milliseconds. */
   roundTrip: number
-  /** How long each request or answer takes on top, in milliseconds. */
+  /** Additional delay of each request or answer, in milliseconds. */
   jitter = { request: (): number => 0, answer: (): number => 0 }
   freeAt: FreeAt = time => time
-  /** How often it has asked. */
+  /** Number of its requests. */
   asked = 0
   readonly limiter: BoxLimiter
   /** When each permit was given here. */
@@ -62,7 +62,7 @@ export class DistantBox implements Clock {
   async #ask(request: ReservePermits): Promise<PermitReservation> {
     this.asked++
     const earliest = this.now()
-    // What is on its way continues while the process has no time.
+    // A message under way travels on while the process stands still.
     await new Promise<void>(resolve => this.#clock.after(this.roundTrip / 2 + this.jitter.request(), resolve))
     const reserved = this.#server.decide(request)
     await new Promise<void>(resolve => this.after(this.roundTrip / 2 + this.jitter.answer(), resolve))

@@ -71,7 +71,7 @@ function window(kind: WindowDefinition['kind'], limit: number, per: number): Win
   return { kind, limit, per, hold, guard: hold, timeZone: '' }
 }
 
-/** What one process does after some time: asks with its hold, gives back, or both. */
+/** A step of one process after some time: it asks with its hold, returns permits, or both. */
 const step = fc.record({
   after: fc.oneof(
     fc.constant(0),
@@ -87,7 +87,7 @@ const step = fc.record({
     maxLength: 6,
   }),
   within: fc.constantFrom(0, 300, Infinity),
-  /** Which of what was given and could still be used goes back. */
+  /** The places of usable permits that it returns. */
   returns: fc.array(fc.nat(), { maxLength: 3 }),
 })
 
@@ -99,7 +99,7 @@ interface Usable {
   readonly until: number
 }
 
-/** The most that processes can use in any window, if each uses what it has when it is worst. */
+/** Returns the maximum use in any window if each process uses its permits at the worst time. */
 function worstUse(all: readonly Usable[], per: number): number {
   const meets =
     (end: number) =>
@@ -130,7 +130,7 @@ describe('with any holds of processes, no window has more than its limit', () =>
   ])('$name', ({ windows }) => {
     let permits = 0
     const most = Math.min(...windows.map(({ limit }) => limit))
-    // Where many are needed for the limit to be felt, each asks for as many more.
+    // If it takes many permits to reach the limit, each asks for as many more.
     const scale = Math.max(1, Math.floor(most / 8))
     const longest = Math.min(...windows.map(({ kind, per }) => (kind === 'calendar' ? per / 2 : Infinity)))
     fc.assert(

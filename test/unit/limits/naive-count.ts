@@ -1,4 +1,4 @@
-/** What was given, and by whom it was counted: nothing but a list, for comparison. */
+/** A list of given permits, for comparison. */
 export class NaiveCount {
   readonly grants: { readonly at: number; n: number }[] = []
 
@@ -6,7 +6,7 @@ export class NaiveCount {
     this.grants.push({ at, n })
   }
 
-  /** How many permits were given in the half-open interval of this length that ends with `end`. */
+  /** Returns the number of permits given in the half-open interval of this length that ends with `end`. */
   within(length: number, end: number): number {
     return this.#sum(grant => grant.at <= end && end - grant.at < length)
   }

@@ -13,7 +13,7 @@ export async function pass(clock: VirtualClock, duration: number): Promise<void>
     clock.advance(Math.max(next - clock.now(), 0))
     await settled()
   }
-  // What ran may have frozen the clock past the end.
+  // A task may have frozen the clock past the end.
   clock.advance(Math.max(end - clock.now(), 0))
   await settled()
 }

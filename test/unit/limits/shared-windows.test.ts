@@ -18,7 +18,7 @@ const START = 1e6
 /** A Monday, on the hour. */
 const MONDAY = Date.UTC(2026, 5, 1, 12)
 
-/** Threads that share limits, all on one virtual clock, and what their wall clock shows. */
+/** Creates threads that share limits, all on one virtual clock, and their wall clock. */
 function scene(options: SharedLimiterOptions, wallStart = MONDAY) {
   const clock = new VirtualClock(START)
   const wall = { offset: wallStart - START }
@@ -40,7 +40,10 @@ function someLimits(random: Random, most = 8): LimitOptions[] {
   }))
 }
 
-/** What of the limits the grants break, in words. @param grants in order, by the monotonic and by the wall clock. */
+/**
+ * Returns messages about limits that the grants break.
+ * @param grants in order, by the monotonic and by the wall clock
+ */
 function broken(limits: readonly LimitOptions[], jitter: number, grants: readonly Given[]): string[] {
   const count = new NaiveCount()
   const wallCount = new NaiveCount()
@@ -344,7 +347,7 @@ describe('a calendar that threads share', () => {
     const [one, other] = [thread(), thread()]
     expect(one.tryAcquire()).toBeDefined()
     wall.offset -= 300
-    // As in one thread the clock stands still for who has seen the later time.
+    // As in one thread, the clock stands still for a thread that has seen a later time.
     expect(one.tryAcquire()).toBeDefined()
     expect(other.tryAcquire()).toBeUndefined()
     clock.advance(1299)
@@ -393,7 +396,7 @@ describe('a calendar that threads share', () => {
         if (++readings === reading) throw new Error('ended')
       })
       expect(() => ended.while(limiter => limiter.tryAcquire(2))).toThrow('ended')
-      // What it had claimed is lost for at most this period.
+      // The permits that it had claimed are lost for at most this period.
       one.tryAcquire()
       clock.advance(500)
       one.tryAcquire()
@@ -540,7 +543,7 @@ function betweenAtomics(task: () => void): void {
 /** A thread to which things happen whenever it looks at a clock. */
 class Interrupted implements Clock {
   busy = false
-  /** What it has read last, by each clock. */
+  /** Its last readings of each clock. */
   readAt = 0
   wallReadAt = 0
   readonly #clock: VirtualClock
@@ -619,7 +622,7 @@ class Crowd {
   }
 }
 
-/** How many there are, how often and for how long all of them pause: milliseconds; and what one does. */
+/** A crowd: its size, the number and the durations of pauses of all, in milliseconds, and the work of one. */
 interface CrowdLife {
   readonly size: number
   readonly pauses: number

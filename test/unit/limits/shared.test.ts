@@ -122,7 +122,7 @@ describe('threads in a queue', () => {
     now += 150
     expect(own.passOver(arrival, 150)).toBe(true)
     expect(own.before(arrival)).toBe(3)
-    // It comes after all, and stands where it stood.
+    // It comes after all, and keeps its place.
     gone.stand(lines[0], false)
     expect(own.before(arrival)).toBe(5)
   })

@@ -28,7 +28,7 @@ function scene(callers: readonly number[], limit = LIMIT, roundTrip = 2) {
 /** Eight boxes with twelve callers each. */
 const EIGHT = Array.from({ length: 8 }, () => 12)
 
-/** How many permits each box was given within a number of milliseconds from now on. */
+/** Returns the number of permits of each box within a number of milliseconds from now on. */
 async function partsWithin(duration: number, { clock, boxes }: ReturnType<typeof scene>): Promise<number[]> {
   const before = boxes.map(({ given }) => given.length)
   await pass(clock, duration)

@@ -15,7 +15,7 @@ interface Ask {
   readonly after: number
   readonly n: number
   readonly waits: boolean
-  /** Takes back what was given a number of asks ago. */
+  /** Refunds the permits of the request this many requests ago. */
   readonly refund: number | undefined
 }
 
@@ -44,7 +44,7 @@ const AT_ONE_TIME: [number, Ask[]] = [
   [permits(5), permits(1), permits(1, 2), permits(2), permits(1), permits(1, 2)],
 ]
 
-/** What comes free next does so within the rounding of a time. */
+/** The next permit comes free within the rounding of a time. */
 const JUST_AFTER: [number, Ask[]] = [
   3,
   [permits(1), { ...permits(1), after: 5.820766091346742e-11 }, permits(1), permits(1), permits(1, 4)],

@@ -15,7 +15,7 @@ afterEach(async () => {
   vi.useRealTimers()
 })
 
-/** How a test advances the time of a box, and what it does first. */
+/** Ways to advance the time of a box, and their preparation. */
 const ways: Readonly<Record<string, { begin(): void; advance(box: TestBox, ms: number): Promise<void> }>> = {
   'its own clock': { begin: () => undefined, advance: (box, ms) => box.advance(ms) },
   'fake timers, by advance': {

@@ -11,7 +11,7 @@ import type {
   TransactionResult,
 } from '../../../apps/trains/store.js'
 
-/** What all processes share: values, and the ids that were committed with a key. */
+/** The state that all processes share: values, and the IDs that were committed with a key. */
 export class SharedState {
   readonly values = new Map<string, string>()
   readonly ids = new Set<string>()

@@ -25,7 +25,7 @@ export class FakeWorkers {
   readonly revoked: string[] = []
   /** Maximum number of messages that a process had at a time, sent and not acknowledged. */
   mostInFlight = 0
-  /** How many messages were sent to a process after it was killed. */
+  /** Number of messages that were sent to a process after it was killed. */
   sentInVain = 0
   readonly #state: SharedState
   readonly #turns: () => number

@@ -240,7 +240,7 @@ describe('the trips of a date', () => {
   })
 })
 
-/** A feed of stops A and B and a trip t1, but for what is given. */
+/** Writes a feed of stops A and B and a trip t1, except for the given files. */
 async function writeFeed({
   stops = 'stop_id\nA\nB',
   trips = 't1,s',

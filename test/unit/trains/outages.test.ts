@@ -5,7 +5,7 @@ import { Log } from '../../../apps/trains/log/log.js'
 import { Outages } from '../../../apps/trains/outages.js'
 import { RunAbortedError } from '../../../apps/trains/worker/failure.js'
 
-/** Outages on a clock that goes on only while they sleep, with what they log. */
+/** Starts outages on a clock that advances only while they sleep. Collects their log. */
 function start(maxOutage: number) {
   const events: unknown[] = []
   const time = { now: 0 }

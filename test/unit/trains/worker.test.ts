@@ -76,7 +76,7 @@ const refusals = (number: number) => Array.from({ length: number }, () => new Bu
 /** Limits for a number of attempts with one try each. */
 const once = (attempts: number): Limits => ({ ...classic, lockTries: 1, attempts })
 
-/** Applies the message to the store, and returns what was logged. */
+/** Applies the message to the store, and returns the log lines. */
 async function process(store: TrainStore, limits = classic, level: LogLevel = 'debug', message = create) {
   const lines: Record<string, unknown>[] = []
   const slept: number[] = []

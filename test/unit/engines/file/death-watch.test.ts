@@ -5,7 +5,7 @@ import type { Mailbox } from '../../../../src/engines/file/mailbox.js'
 
 /** Which calls were made, in order. */
 let calls: string[]
-/** What a watch over an address reports its death with. */
+/** The functions by which the watch of an address reports its death. */
 let deaths: Map<string, () => void>
 /** The sessions of other threads, with their addresses. */
 let others: Map<string, string>

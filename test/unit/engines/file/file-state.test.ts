@@ -20,7 +20,7 @@ import { claimSet } from '../../../../src/core/claims.js'
 import type { Claim } from '../../../../src/engine/claim.js'
 import { lockRequest } from '../../../support/lock-request.js'
 
-/** Where both begin to count. */
+/** The first number of both. */
 const START = 1000
 const SESSIONS = ['amy', 'ben', 'cat'] as const
 /** Lock keys, among them such as objects, SQL and JSON treat in ways of their own. */
@@ -30,7 +30,7 @@ const IDS = ['one', 'two']
 
 type Session = (typeof SESSIONS)[number]
 
-/** What one session submits, with requests and grants named by their place among those there were. */
+/** An operation of one session. It names requests and grants by their place among the earlier ones. */
 interface Step {
   readonly session: Session
   readonly kind: (typeof KINDS)[number]
@@ -48,7 +48,7 @@ interface Step {
   readonly writes: readonly { key: string; value: string | undefined }[]
   readonly id: string | undefined
   readonly other: Session
-  /** How much time passes before. */
+  /** Time that passes before it. */
   readonly passes: number
   /** Whether this is the first operation of a new transaction. */
   readonly transaction: boolean
@@ -277,7 +277,7 @@ class FileSide extends Side {
     return this.#within(session).decide(operation, now)
   }
 
-  /** What is in the database, apart from what is remembered. */
+  /** Counts the rows of locks and IDs in the database. */
   rows(): { queues: number; tails: number; requests: number; ids: number } {
     this.end()
     const count = (table: string): number =>
@@ -321,7 +321,7 @@ function member(session: Session) {
   return { session, host: `host of ${session}`, pid: session.length, label: undefined }
 }
 
-/** What there is to be named by later operations. */
+/** The requests and grants that later operations can name. */
 class Script {
   readonly #requests = new Map<Session, string[]>(SESSIONS.map(session => [session, []]))
   readonly #claims = new Map<string, readonly Claim[]>()

@@ -47,7 +47,7 @@ function eventually(check: () => void): Promise<void> {
   return vi.waitFor(check, { interval: 2, timeout: 5000 })
 }
 
-/** A mailbox and what it has received. */
+/** Opens a mailbox, and collects its messages. */
 async function openInbox(): Promise<{ mailbox: Mailbox; inbox: string[] }> {
   const inbox: string[] = []
   return { mailbox: await open(message => inbox.push(message)), inbox }

@@ -37,7 +37,7 @@ function ids(requests: NarrowRequests): string[] {
   return [...(requests.queue('key') ?? [])].map(each => each.request.id)
 }
 
-/** The connection, and a note of what its statements read and write. */
+/** Returns the connection, and notes the reads and writes of its statements. */
 function watched(): Connection {
   return {
     ...connection,

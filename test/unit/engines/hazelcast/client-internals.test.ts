@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { closeHalfDead, repeatOnce } from '../../../../src/engines/hazelcast/client-internals.js'
 
-/** Until when the package waits for a reply, in milliseconds. */
+/** Maximum wait of the package for a reply, in milliseconds. */
 const TIMEOUT = 120_000
 const SENT = 1_000_000
 

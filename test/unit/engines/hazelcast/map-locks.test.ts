@@ -8,7 +8,7 @@ import { MapLocks } from '../../../../src/engines/hazelcast/map-locks.js'
 class MemberLock {
   owner: 'ours' | 'foreign' | undefined
   count = 0
-  /** How many calls of this client were executed, and what another program does between them. */
+  /** Acts as another program between two calls of this client. `calls` is the number of executed calls. */
   between: (calls: number, lock: MemberLock) => void
   #calls = 0
 

@@ -16,7 +16,7 @@ class FreeMap {
   unanswered = 0
   /** Number of calls that lock. */
   attempts = 0
-  /** How many times each key is locked. */
+  /** Number of locks of each key. */
   readonly #counts = new Map<string, number>()
 
   get locked(): Set<string> {

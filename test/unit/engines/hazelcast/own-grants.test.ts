@@ -11,7 +11,7 @@ function ownGrants() {
   const clock = new VirtualClock(1000)
   const texts = new Map<string, string>()
   const entries: string[] = []
-  /** What happens to the next change of the sign. */
+  /** The outcome of the next change of the sign. */
   let fates: ('lost reply' | 'repeated' | 'slow')[] = []
   const store = {
     get: (key: string) => Promise.resolve(texts.get(key)),

@@ -20,7 +20,7 @@ export class LimiterRows {
   readonly #rows = new Map<string, Row>()
   /** The requests that boxes have left, by limiter. */
   readonly left = new Map<string, LeftRequest[]>()
-  /** How many decisions were stored, and how many were not. */
+  /** Number of decisions that were stored, and that were not. */
   stored = 0
   outdated = 0
 

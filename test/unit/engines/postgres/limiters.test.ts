@@ -33,7 +33,7 @@ function scene() {
   let isLost = false
   /** The next reply is lost. */
   const lose = (): void => void (isLost = true)
-  /** How many statements each box has sent. */
+  /** Number of statements that each box has sent. */
   const sent: number[] = []
   /** The limiters of a box whose packets take this long each way. @param failing the errors of its next statements */
   const box = (way: number | (() => number), failing: (Error | undefined)[] = []): Limiters => {

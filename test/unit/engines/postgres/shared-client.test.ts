@@ -14,12 +14,12 @@ interface Connection {
 
 let places = 0
 
-/** Clients of one place, and what its server saw. */
+/** Creates clients of one place, and records the view of its server. */
 function scene() {
   const place = `place ${places++}`
   const clock = new VirtualClock()
   const seen = { made: 0, closed: 0, stopped: 0, running: 0, connections: [] as Connection[] }
-  /** What statements, and new clients, wait for. */
+  /** Statements and new clients wait for these promises. */
   const server = { answers: () => Promise.resolve(), isFound: Promise.resolve() }
   const make = (): Promise<SqlClient> => {
     seen.made++
@@ -63,7 +63,7 @@ function scene() {
     }))
   }
   const box = (): Promise<SqlClient> => sharedClient(place, make, clock)
-  /** What a box receives. */
+  /** Collects the messages that a box receives. */
   const listen = async (client: SqlClient, channel: string) => {
     const received: string[] = []
     const listening = await client.listen(

@@ -3,7 +3,7 @@ import type { ZooKeeper } from 'signalbox-zookeeper'
 import { Changes } from '../../../../src/engines/zookeeper/changes.js'
 import { QueueReads } from '../../../../src/engines/zookeeper/queue.js'
 
-/** Counts what is sent, numbers the nodes of each parent, and answers in the next tick. */
+/** Counts requests, numbers the nodes of each parent, and answers in the next tick. */
 class CountingClient {
   readonly sent: string[] = []
   readonly #nodes = new Map<string, string[]>()

@@ -22,9 +22,9 @@ const CLIENTS = 12
 /** A server with one node, which garbles, truncates or inflates its replies when the test says so. */
 class GarblingServer extends ScriptedServer {
   readonly #random: Random
-  /** How many replies from now on are bad. */
+  /** Number of replies from now on that are bad. */
   bad = 0
-  /** How many were bad. */
+  /** Number of replies that were bad. */
   count = 0
 
   constructor(seed: number) {

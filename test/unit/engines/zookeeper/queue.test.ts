@@ -18,7 +18,7 @@ class NumberingServer extends ScriptedServer {
   readonly #numbers: number[]
   readonly #nodes = new Map<string, { data: Buffer; czxid: bigint }>()
   #zxid = 0n
-  /** How often data was read. */
+  /** Number of reads of data. */
   reads = 0
 
   constructor(numbers: readonly number[]) {

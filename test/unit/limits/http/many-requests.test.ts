@@ -48,7 +48,7 @@ async function distant(options: Partial<BoxLimiterOptions> = {}): Promise<KeyedR
   return box.limiter('api', { ...OPTIONS, ...options } as BoxLimiterOptions)
 }
 
-/** What limits the requests: by key, or all of them together. */
+/** The limiter of the requests: by key, or of all of them together. */
 const limiters: Record<
   string,
   () => Promise<{ limiter: KeyedRequestLimiter } | { limiter: RequestLimiter }>
@@ -109,7 +109,7 @@ const frameworks: Record<string, Start> = {
   },
 }
 
-/** What an answer says. */
+/** The status and the rate-limit fields of an answer. */
 interface Told {
   readonly status: number
   readonly r: number

@@ -38,7 +38,7 @@ test('keys lie where CLUSTER SLOTS says, by the names that reach the nodes from 
   expect(topology.masters).toEqual([])
   await topology.look()
   expect(topology.masterOf(LOW)).toBe('mapped:7000')
-  // A node that does not know what it is called is where it was asked.
+  // A node that does not know its own address has the address at which it was asked.
   expect(topology.masterOf(HIGH)).toBe('10.0.0.5:7001')
   expect(topology.masters).toEqual(['mapped:7000', '10.0.0.5:7001'])
   expect(changes).toBe(1)

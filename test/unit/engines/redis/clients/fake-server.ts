@@ -65,11 +65,11 @@ export class FakeConnection implements Connection {
 export class FakeServer {
   /** Every connection that was ever made. */
   readonly connections: FakeConnection[] = []
-  /** How often a client has tried to connect. */
+  /** Number of attempts of a client to connect. */
   tries = 0
-  /** What it does with connections. */
+  /** Its treatment of connections. */
   door: 'open' | 'closed' | 'frozen' = 'open'
-  /** What it does with commands. */
+  /** Answers a command. */
   answer: (
     args: readonly string[],
     resolve: (reply: Reply) => void,

@@ -4,7 +4,7 @@ import { sharedLink } from '../../../../../src/engines/redis/clients/shared-link
 import { UnavailableError } from '../../../../../src/base/errors.js'
 import { Heard } from '../../../../support/redis/heard.js'
 
-/** A link that records what it is asked for. */
+/** A link that records its calls. */
 class FakeLink implements RedisLink {
   readonly name = 'redis://there'
   readonly cluster = false

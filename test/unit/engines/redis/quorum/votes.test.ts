@@ -55,7 +55,7 @@ class Server {
     }
   }
 
-  /** What the server is asked next, by type. */
+  /** Returns the next operation that the server received, and checks its type. */
   next(type: Operation['type']): Question {
     const question = this.questions.shift()
     expect(question?.operation.type).toBe(type)
@@ -167,7 +167,7 @@ describe('a request over three servers', () => {
     expect(isOpen).toBe(true)
     await pass(1)
     await expect(entered).rejects.toThrow(UnavailableError)
-    // The vote is given back, and so is what the silent ones may have.
+    // The quorum cancels the vote that it has, and those that the silent servers may have given.
     servers[0].next('cancel')
     for (const server of servers.slice(1)) {
       server.next('enqueue')
