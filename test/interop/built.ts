@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 
 /**
  * Brings the programs in other languages up to date.
- * @throws Error when one can't be built; what is missing was printed then
+ * @throws Error when one can't be built, after the missing programs were printed
  */
 export default function bringUpToDate(): void {
   const setup = fileURLToPath(new URL('../../scripts/setup.mjs', import.meta.url))

@@ -16,7 +16,7 @@ export interface Stay extends Interval {
 /** A kind of client: the program that plays it, before the argument that gives it its part. */
 export interface Kind extends Program {
   readonly kind: string
-  /** What comes after that argument. */
+  /** The arguments after that one. */
   readonly more?: readonly string[]
   /** Whether it is Signalbox. */
   readonly isOurs?: true
@@ -70,7 +70,7 @@ let count = 0
 /** A client in a process of its own. */
 export class Client implements AsyncDisposable {
   readonly who: string
-  /** What its rounds report, as they come. */
+  /** The reports of its rounds, in order of arrival. */
   readonly stays: Stay[] = []
   readonly #kind: Kind
   readonly #child

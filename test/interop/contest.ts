@@ -13,7 +13,7 @@ export interface Contest {
   readonly limit: number
 }
 
-/** What came of a contest. */
+/** The outcome of a contest. */
 export interface ContestResult {
   readonly stays: number
   readonly overlaps: readonly (readonly [Stay, Stay])[]

@@ -8,7 +8,7 @@ import type { Order, Report, Setting } from './nest.js'
 /** Milliseconds. */
 const PATIENT = 60_000
 
-/** What an application answered. */
+/** An answer of an application. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers

@@ -17,11 +17,11 @@ export interface Setting {
   readonly drain?: number
 }
 
-/** What an application reports to the test that has started it. */
+/** A report of an application to the test that has started it. */
 export type Report =
   | { readonly port: number }
   | { readonly job: string; readonly slot: string; readonly token: string }
   | { readonly background: 'holds' | 'aborted' | 'done' }
 
-/** What a test asks of an application. */
+/** An order of a test to an application. */
 export type Order = { readonly letGo: string } | { readonly background: string }

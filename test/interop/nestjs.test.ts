@@ -394,7 +394,7 @@ test('requests get a 503 or 504 while Redis is dead, and the limit counts them w
   for (const status of await statuses()) expect(status).toBe(503)
   expect(performance.now() - since).toBeLessThan(3000)
   await own.start()
-  // It has lost what it counted.
+  // The server has lost its counts.
   await until('a request passes', async () => (await application.ask('limited')).status === 200)
   expect(await statuses()).toEqual([...passed.slice(1), 429, ...refused])
   expect(application.stderr.toLowerCase()).not.toContain('unhandled')

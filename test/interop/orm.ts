@@ -2,13 +2,13 @@ import type { ExistingPostgres, SqlTransaction } from '../../src/index.js'
 
 /** A package that keeps rows in PostgreSQL, used as an application would. Its table is `invoice (id, paid)`. */
 export interface Orm {
-  /** What the application opens its box with. */
+  /** The URL or client with which the application opens its box. */
   readonly source: string | ExistingPostgres
   /** Runs `work` in a transaction of the package. `pay` changes a row in it. */
   transaction(
     work: (transaction: SqlTransaction, pay: (id: number) => Promise<unknown>) => Promise<void>,
   ): Promise<unknown>
-  /** The same object, from what has begun no transaction. */
+  /** An object of the same kind that has begun no transaction. */
   readonly outside: SqlTransaction
   close(): Promise<unknown>
 }

@@ -67,7 +67,7 @@ test.each(packages.filter(([name]) => name !== 'Drizzle over postgres'))(
     const page = readFileSync(join(root, 'docs/postgres.md'), 'utf8')
     const source = readFileSync(join(root, `test/interop/orms/${module}.ts`), 'utf8')
     const rows = [...page.matchAll(new RegExp(`^\\| ${name} \\| .*\`(.+)\`.* \\|$`, 'gm'))]
-    // What it opens a box with, and what it passes in a transaction.
+    // The object with which it opens a box, and the one that it passes in a transaction.
     const shown = rows.map(([, code]) => code!).filter(code => /\W/.test(code))
     expect(rows).toHaveLength(2)
     for (const code of shown) expect(withoutLayout(source)).toContain(withoutLayout(code))

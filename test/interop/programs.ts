@@ -1,6 +1,6 @@
 import { packageFile } from '../../bench/package.js'
 
-/** What is started, before the arguments that give it its part. */
+/** A program, with the arguments before those of its part. */
 export interface Program {
   readonly program: string
   readonly argv: readonly string[]

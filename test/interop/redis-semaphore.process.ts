@@ -24,7 +24,7 @@ await answer(part, {
     }
   },
   async release() {
-    // It does not report what it found.
+    // It does not report its result.
     await held!.release()
     return true
   },

@@ -5,9 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 export interface Part {
   /** The server, or those of a quorum; what else it says is for Signalbox. */
   readonly url: string
-  /** What the client is to call the lock. */
+  /** Name of the lock in the client. */
   readonly name: string
-  /** How long a lock outlives silence, in milliseconds. */
+  /** The lease of a lock, in milliseconds. */
   readonly lease: number
   /** Whether leases are renewed, by a client that can. */
   readonly renew: boolean
@@ -32,7 +32,7 @@ export interface RoundsLock {
 const PATIENCE = 5000
 
 /**
- * Executes what comes line by line on standard input, and answers on standard output: `acquire MILLISECONDS` with
+ * Executes each line of standard input, and answers on standard output: `acquire MILLISECONDS` with
  * `held` or `busy`; `release` with `released` or `lost`; `rounds` with a line `inside FROM TO` for each round, in
  * nanoseconds of the monotonic clock, until `stop`, which ends it with `stopped`. Anything that fails is answered with
  * `failed` and the reason. The end of the input ends the program.

@@ -33,7 +33,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** What came of each thing that `tour.process.ts` does: its outcome, or the code of its error. */
+/** Returns the outcome of each step of `tour.process.ts`, or the code of its error. */
 async function tour(
   on: Runtime,
   url: string,

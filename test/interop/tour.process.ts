@@ -1,6 +1,6 @@
 /**
- * Does what a box can do, one thing after the other, and prints for each a line of JSON: its name, and its outcome or
- * the code of its error. The argument is the URL.
+ * Uses each feature of a box, one after the other, and prints a line of JSON for each: its name, and its outcome or the
+ * code of its error. The argument is the URL.
  */
 import { open } from '../../src/index.js'
 import { sharedLimiter } from '../../src/limits/index.js'

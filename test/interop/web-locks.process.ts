@@ -4,7 +4,7 @@ import { lockManager } from '../../src/web-locks/index.js'
 import { Random } from '../../packages/conformance/src/random.js'
 
 /**
- * Gives random programs to the lock manager of Node and to ours, each in a space of its own, and compares what they do:
+ * Gives random programs to the lock manager of Node and to ours, each in a space of its own, and compares their calls:
  * `web-locks.process.js FIRST COUNT`. Needs Node 24 or later.
  */
 
@@ -136,7 +136,7 @@ class Run {
     this.#manager
       .request(full, { ...options, signal: controller?.signal }, async lock => {
         request.state = 'called'
-        // Node calls back a moment later where there is a signal.
+        // With a signal, Node calls back a moment later.
         const calls = hasSignal ? this.#ends : this.#calls
         calls.push(
           `${name} called: ${which} with ${lock && `${lock.name.slice(this.#prefix.length)} ${lock.mode}`}`,

@@ -135,7 +135,7 @@ interface Seen {
   seen?: readonly unknown[]
 }
 
-/** Records what a guard sees of a handler. */
+/** Records the metadata of a handler that a guard sees. */
 @Injectable()
 class SeeingGuard implements CanActivate {
   constructor(private readonly reflector: Reflector) {}
