@@ -1,14 +1,14 @@
--- Held keys in the form of Redisson's RLock, so that its clients and we exclude and wake each other. Part of the
--- table's code.
+-- Part of the table's code: held keys in the form of Redisson's RLock, so that clients of Redisson and of Signalbox
+-- exclude and wake each other.
 --
--- A lock there is a hash with one field, `<client>:<thread>`, that counts how often that thread has it; a field of
--- another client keeps all others out, regardless of its name. Ours has one like it, named by the request, and next to
--- it the text that a plain string would have. A waiter there subscribes to a channel of the lock, and each waiter of
--- RFairLock to one of its own; these stand in a list, and a sorted set has the times, by their clocks, until which they
--- count.
+-- A lock of Redisson is a hash with one field, `<client>:<thread>`, which counts how often that thread holds the lock.
+-- A field of one client excludes all others, regardless of its name. Signalbox writes such a field, named by the
+-- request, and next to it the text that a plain string would have. A waiter of RLock subscribes to a channel of the
+-- lock. A waiter of RFairLock subscribes to a channel of its own. A list has these waiters in order, and a sorted set
+-- has the time until which each of them counts, by the clocks of these clients.
 local TEXT, UNLOCKED = 'signalbox', '0'
 
--- Redisson's name for what belongs to a lock; what it does about braces keeps them in one slot.
+-- Redisson's name of a key or channel that belongs to a lock. The braces keep them in one slot.
 local function companion(what, key)
   return what .. ':' .. (key:find('{', 1, true) and key or '{' .. key .. '}')
 end
@@ -28,7 +28,7 @@ local function put(key, text, lease)
     local session, count = id:match('^(.*)%.(.*)$')
     must(try('HSET', key, TEXT, text, session .. ':' .. (tonumber(count, 36) or count), 1))
   else
-    -- What several hold has no field of one holder.
+    -- A key with several holders has no field of a single holder.
     must(try('HSET', key, TEXT, text))
     for _, field in ipairs(call('HKEYS', key)) do
       if field ~= TEXT then call('HDEL', key, field) end
@@ -39,8 +39,8 @@ local function put(key, text, lease)
 end
 local function expire(key, lease) call('PEXPIRE', key, lease) end
 
--- Wakes the waiters there, as an unlock of RLock and one of RFairLock do together. Where this session may not publish,
--- the key is free all the same, and they wait until their own time is over.
+-- Frees the key, and wakes the waiters of Redisson as the unlocks of RLock and RFairLock do. If this session may not
+-- publish, the key is free nevertheless, and they wait until their own time is over.
 local function clear(key)
   call('DEL', key)
   texts[key] = false
@@ -49,7 +49,7 @@ local function clear(key)
   local waiters = try('LRANGE', companion('redisson_lock_queue', key), 0, 15)
   for _, waiter in ipairs(waiters) do
     try(PUBLISH, channel .. ':' .. waiter, UNLOCKED)
-    -- One whose time is over may be dead. The waiter after it takes it out of the list.
+    -- A waiter whose time is over may be dead, so the next one is woken, too. That one removes it from the list.
     local time = try('ZSCORE', companion('redisson_lock_timeout', key), waiter)
     if type(time) ~= 'string' or tonumber(time) > now then break end
   end

@@ -1,4 +1,5 @@
--- Held keys as plain strings with an expiry, which every client of Redis understands. Part of the table's code.
+-- Part of the table's code: held keys as plain strings with an expiry, which every client of Redis understands.
+
 -- The text of a held key, or false.
 local function seen(key)
   local text = texts[key]
@@ -8,7 +9,7 @@ local function seen(key)
   end
   return text
 end
--- Milliseconds until the key expires; negative where it does not or is not there.
+-- Milliseconds until the key expires; negative if it does not expire or is missing.
 local function left(key) return call('PTTL', key) end
 local function put(key, text, lease)
   must(try('SET', key, text, 'PX', lease))

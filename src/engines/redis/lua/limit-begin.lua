@@ -1,16 +1,16 @@
--- Code that decides about limiters. A function of a library is made once and kept by the server, so all that belongs to
--- one call is set by `start`.
+-- Decides about limiters. The server creates the functions of a library once and keeps them, so `start` sets everything
+-- that belongs to one call.
 local NEVER, FOREVER = -1 / 0, 1 / 0
 local MAX_EXACT, PARTS = COARSE_MAX_EXACT, COARSE_PARTS
 local HEAD_FORM, HEAD_LENGTH, NAMERS_LENGTH = '<ddddddddI2', 67, 224
 local FARTHEST, MAX_BACKSTEP, MIN_STEP, MAX_ROUNDS = 10000, 1000, 0.0005, 8
 local IN_FORCE, MAX_NAMERS, MAX_SPARES = 5000, 16, 1000
 local CONTENDS, MAX_CONTENDERS = 3000, 100
--- What the server has is there at a call, and not when a library is loaded.
+-- The server provides these at a call, and not while it loads a library.
 local call, pack, unpack, floor, ceil, abs, max, min, format
--- The name of the limiter, the words of the call, and how many of them were read.
+-- The key of the limiter, the arguments of the call, and how many of them were read.
 local KEY, WORDS, position
--- The time in milliseconds, and all that is known of the limiter.
+-- The time in milliseconds, and the state of the limiter.
 local now, state
 
 local function start(keys, words)

@@ -3,27 +3,30 @@ import { luaFile } from './lua-file.js'
 import { withConstants } from './server-code.js'
 
 /**
- * The port of `engine/limits/reserve-permits.ts` and of the rules below it, held equal to them by a differential test.
- * One call decides for one limiter, at one moment of the server's clock.
+ * The port of `engine/limits/reserve-permits.ts` and of its rules. A differential test compares them. One call decides
+ * for one limiter, at one time of the server's clock.
  *
- * All that is known of a limiter is one string, which expires when it is as good as nothing: MessagePack, and before it
- * either the byte 0 or a head, which alone is read and written while permits come thick. A log of grants is a string
- * within it, pairs of doubles, of which only those are read that a decision needs.
+ * The state of a limiter is one string, which expires when it no longer has an effect. It is MessagePack after either
+ * the character `0` or a head. While grants follow each other closely, only the head is read and written. A log of
+ * grants is a string of pairs of doubles in the state; a decision reads only the pairs that it needs.
  *
- * What differs from the original: a call says which one of its session it is, so that one that a connection has carried
- * out twice gives back once; the caller sends the days of time zones; and equal units that follow each other are sent,
- * decided and answered together, as far as they have the same instant, which has the same result.
+ * It differs from the original in three ways. Each call has a number within its session, so a call that is executed
+ * twice takes back returned permits only once. The caller sends the days of time zones. Equal units in a row are sent,
+ * decided and answered together while they get the same instant, which has the same result.
  *
- * Key: the limiter. Arguments: session, number of the call, horizon, hold, pause (empty for none), permits to explain (0
- * for none) and permits ahead of them, then counted lists: of limits (id, kind, limit, per, hold, guard, and a
- * counted list of days), of permits to take back (number, instant, from when on), of units (how many equal ones,
- * number, more, within).
+ * Key: the limiter. Arguments: session, number of the call, horizon, hold, pause (empty for none), permits to explain
+ * (0 for none) and permits ahead of them. Then lists, each after its length: limits (id, kind, limit, per, hold, guard,
+ * time zone, and a list of days), returned permits (number, instant, from when they could be used), and units (how many
+ * equal ones, number, more, within).
  */
 export function limitCode(parts: LimitCodeParts = SERVER): string {
   return codeOf(parts, ['limit-head-path', 'limit-whole', 'limit-save', 'limit-rules', 'limit-decision'])
 }
 
-/** Describes a limiter and changes nothing. Its answer is that of `engine/limits/report.ts`. Key: the limiter. */
+/**
+ * Returns code that describes a limiter and changes nothing. Its answer corresponds to `engine/limits/report.ts`. Key:
+ * the limiter.
+ */
 export function limitLookCode(): string {
   return codeOf(SERVER, ['limit-whole', 'limit-rules', 'limit-look'])
 }
@@ -40,9 +43,12 @@ function codeOf({ clock, expiry }: LimitCodeParts, files: readonly string[]): st
 
 /** Parts of the code that a test may replace. */
 interface LimitCodeParts {
-  /** Sets `now`, milliseconds. */
+  /** Sets `now`, in milliseconds. */
   readonly clock: string
-  /** Gives the milliseconds after which the state expires, from `rest`, those for which it means anything. */
+  /**
+   * Expression for the time until the state expires, in milliseconds. In it, `rest` is the time for which the state has
+   * an effect.
+   */
   readonly expiry: string
 }
 

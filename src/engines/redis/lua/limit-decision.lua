@@ -7,7 +7,7 @@ local function countsAlike(one, other)
   return other.kind == 'calendar' and one.per == other.per and one.zone == other.zone
 end
 
--- From whose record that of a new limit can begin.
+-- The record whose count a new limit begins with.
 local function sourceFor(record)
   local source, longest = nil, 0
   for _, other in ipairs(state.records) do
@@ -16,7 +16,7 @@ local function sourceFor(record)
   return source
 end
 
--- Notes that this session names a limit.
+-- Records that this session uses a limit.
 local function name(record)
   local namers = record.namers
   if not namers then return end
@@ -26,14 +26,14 @@ local function name(record)
   if #namers < MAX_NAMERS then namers[#namers + 1] = session else record.namers = nil end
 end
 
--- Notes that this session names other limits.
+-- Removes this session, which uses other limits than this one.
 local function withdraw(record)
   for place, other in ipairs(record.namers or {}) do
     if other == session then return table.remove(record.namers, place) end
   end
 end
 
--- Whether every state that keeps one limit keeps the other, too.
+-- Whether grants that keep the first limit always keep the other, too.
 local function implies(one, other)
   if one.limit > other.limit or memoryOf(one) < memoryOf(other) then return false end
   if other.kind == 'sliding' then return one.kind ~= 'calendar' end
@@ -56,12 +56,12 @@ local function begin(record)
   end
 end
 
--- The limits that are in force, those named by others, and all that are kept; permits that were given back and may be
--- given again, with their times; since when a limit is in force; and how much longer than the limits the caller holds a
--- permit.
+-- The limits in force, those that this caller does not use, and all that are kept. Returned permits that other
+-- processes may get, with their times. Permits that were reserved for a later instant than `firm` keep all limits.
+-- `lead` is by how much the requested hold exceeds that of the limits, in milliseconds.
 local live, unnamed, all, spare, firm, lead
 
--- Whether another record knows all that this one knows.
+-- Whether another record has the whole count of this one.
 local function isCovered(record, place)
   for _, other in ipairs(live) do
     if countsAlike(record, other) and memoryOf(other) >= memoryOf(record) then return true end
@@ -131,7 +131,7 @@ local function room(n, more, at)
   return free
 end
 
--- Counts the process among those that still wait for a permit, and returns their number.
+-- Adds the process to those that wait for a permit, and returns their number.
 local function contend()
   local known, count = state.contenders or {}, 0
   for other, seenAt in pairs(known) do
@@ -237,7 +237,7 @@ local function decide()
   if returns > 0 then
     state.calls[session] = { number, now }
     for other, its in pairs(state.calls) do
-      -- By then what it gave back is forgotten, or the connection is.
+      -- By then its returned permits no longer count, or its connection no longer exists.
       if now - its[2] > 60000 then state.calls[other] = nil end
     end
   end
@@ -312,7 +312,7 @@ local function main(keys, words)
   start(keys, words)
   local quick = decideByHead()
   if quick then return quick end
-  readWhole()
+  readState()
   session, number, horizon, wanted = word(), amount(), amount(), amount()
   pause, asked, before = amount(), amount(), amount()
   if not state and WORDS[8] == '0' then return { format('%.17g', now), 'inf', '-inf', {}, {} } end

@@ -1,7 +1,7 @@
 -- Describes a limiter: its pause, then its limits, then the sessions that wait.
 local function main(keys, words)
   start(keys, words)
-  readWhole()
+  readState()
   if not state then return { '-inf', {}, {} } end
   local limits, waiting = {}, {}
   for _, record in ipairs(state.records) do

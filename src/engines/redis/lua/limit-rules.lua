@@ -1,5 +1,6 @@
--- Part of the limiters' code: logs of grants, and what each kind of limit allows.
--- Never rounded down.
+-- Part of the limiters' code: logs of grants, and the rules of each kind of limit.
+
+-- The sum of a time and a duration, never rounded down.
 local function later(time, duration)
   local sum = time + duration
   local added = sum - time
@@ -18,8 +19,8 @@ local function timeAt(log, entry) return (unpack('<d', log.entries, entry * 16 +
 local function totalAt(log, entry) return (unpack('<d', log.entries, entry * 16 + 9)) end
 local function totalBefore(log, entry) return entry == 0 and log.dropped or totalAt(log, entry - 1) end
 
--- The first entry for which something is greater than a bound, or at least as great; as many as there are if there is
--- none.
+-- The first entry for which `read` returns more than the bound, or with `orEqual` at least the bound; the number of
+-- entries if there is none.
 local function firstOf(log, read, bound, orEqual)
   local low, high = 0, count(log)
   while low < high do
@@ -50,7 +51,7 @@ local function addGrant(log, n, time, memory, grain)
   log.entries = log.entries:sub(gone * 16 + 1) .. pack('<dd', time, log.total)
 end
 
--- Adds a number of permits to the entries from one on.
+-- The entries from `first` on, with `n` added to their totals.
 local function raised(log, first, n)
   local entries = {}
   for i = first, count(log) - 1 do entries[i - first + 1] = pack('<dd', timeAt(log, i), totalAt(log, i) + n) end
@@ -101,13 +102,13 @@ local function shifted(log, by)
   }
 end
 
--- Rules: a record has its definition in it, as kind, limit, per, hold, guard ----------------------------------------
+-- Rules: a record contains its definition: kind, limit, per, hold, guard -------------------------------------------
 
 local sliding, smooth, calendar = {}, {}, {}
 local rules = { sliding = sliding, smooth = smooth, calendar = calendar }
 
 local function memoryOf(record) return record.per + record.guard end
--- Until when a limit is in force if no process names it again.
+-- Until when a limit is in force if no process uses it again.
 local function endsAt(record)
   return record.namers and #record.namers == 0 and NEVER or record.seen + IN_FORCE
 end
@@ -166,7 +167,7 @@ function smooth.rebase(record, now)
   record.openAt = min(record.openAt, now + record.per)
 end
 
--- Start and end of the period with this time in it; of days only those are known that the caller has sent.
+-- Start and end of the period that contains this time. Of days, it knows only those that the caller has sent.
 local function periodAt(record, time)
   local days = record.days
   if #days == 0 then
@@ -176,7 +177,7 @@ local function periodAt(record, time)
   for i = 1, #days - 1 do
     if time >= days[i] and time < days[i + 1] then return days[i], days[i + 1] end
   end
-  -- Beyond those it knows none: that is too far ahead, or asked by another process long ago.
+  -- Beyond the known days: the time is too far ahead, or another process has sent the days long ago.
   local last = days[#days]
   local start = last + floor((time - last) / record.per) * record.per
   return start, start + record.per
@@ -200,7 +201,7 @@ function calendar.readyAt(record, now, n, ahead, lead)
   if at < ends - record.guard - lead then left = max(record.limit - (ends == record.ends and record.used or 0), 0) end
   if wanted <= left then return at end
   local periods = ceil((wanted - left) / record.limit)
-  -- With days, it is so far ahead that which of them it is does not matter.
+  -- For days this is inexact, which does not matter so far ahead.
   return ends + (periods - 1) * record.per
 end
 function calendar.take(record, n, at)

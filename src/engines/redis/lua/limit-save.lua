@@ -1,11 +1,11 @@
--- Writes all that is known, for as long as it means anything: so far `rest` milliseconds.
+-- Writes the state. It expires when it no longer has an effect: after `rest` milliseconds, or somewhat later.
 local function save(rest)
   local head, first = '0', state.records[1]
-  -- Of a pause that outlives all counts, no limit is left.
+  -- There is no limit if a pause has outlasted all counts.
   if first and not state.records[2] and first.kind == 'sliding' and first.limit > MAX_EXACT then
     local grain, log = (first.per + first.guard) / PARTS, first.log
     local from = max(state.pausedUntil, state.askedAt, log.lastAt)
-    -- As long as it is certainly in force.
+    -- At most as long as the limit is certainly in force.
     local stands = min(grain, first.seen + IN_FORCE - log.begunAt)
     local named = first.id .. '\0' .. table.concat(first.namers or { '*' }, '\0') .. '\0'
     head = '1' .. pack(HEAD_FORM, from, log.total, log.begunAt, stands, first.limit, log.dropped, first.hold,

@@ -1,12 +1,12 @@
--- Reads all that is known.
-local function readWhole()
+-- Reads the whole state.
+local function readState()
   local text = call('GET', KEY)
   if not text then return end
   if text:sub(1, 1) == '0' then
     state = cmsgpack.unpack(text:sub(2))
     return
   end
-  if not text:find('^[12]') then error('no limit is written like that') end
+  if not text:find('^[12]') then error('the state of the limiter has an unknown form') end
   local at, total, _, _, _, _, _, _, length = unpack(HEAD_FORM, text, 2)
   state = cmsgpack.unpack(text:sub(HEAD_LENGTH + 1 + length))
   if text:sub(1, 1) == '2' then

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** The text of a file of Lua in this folder. The package has the texts in the place of this function. */
+/** Returns the text of a Lua file in this folder. The build replaces this module by one that contains the texts. */
 export function luaFile(name: string): string {
   return readFileSync(new URL(`${name}.lua`, import.meta.url), 'utf8')
 }

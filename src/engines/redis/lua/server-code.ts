@@ -1,17 +1,19 @@
 import { createHash } from 'node:crypto'
 
-/** Code in Lua that a server executes: as a function of a library that the server keeps, or as a script. */
+/** Lua code that a server executes: as a function of a loaded library, or as a script. */
 export class ServerCode {
-  /** Names the library and its function. Different code has another name, so versions do not meet. */
+  /**
+   * The name of the library and of its function. It depends on the code, so versions do not replace each other's code.
+   */
   readonly name: string
   readonly library: string
   readonly script: string
-  /** The hash by which the server knows the script. */
+  /** The SHA-1 hash of the script, for `EVALSHA`. */
   readonly sha: string
 
   /**
-   * @param code gives a function of keys, arguments, and whether it runs as a script
-   * @param flags of the function: `no-writes` for one that a replica executes, too
+   * @param code returns a function of the keys, the arguments, and whether it runs as a script
+   * @param flags of the function: with `no-writes`, a replica executes it, too
    */
   constructor(code: string, flags: readonly 'no-writes'[] = []) {
     const main = `local main = (function()\n${code}\nend)()\n`
@@ -26,8 +28,8 @@ export class ServerCode {
 }
 
 /**
- * Writes values in the place of their names, which are in capitals. A local variable would be looked for by each function
- * that uses it.
+ * Replaces the names of constants, which are in capitals, by their values. A local variable would cost a lookup each
+ * time that Lua creates a function which uses it.
  */
 export function withConstants(text: string, constants: Readonly<Record<string, string | number>>): string {
   const names = new RegExp(`\\b(?:${Object.keys(constants).join('|')})\\b`, 'g')

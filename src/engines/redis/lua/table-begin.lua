@@ -1,44 +1,43 @@
--- Code that executes calls. A function of a library is made once and kept by the server, so all that belongs to one
--- call is set by `start`.
+-- Executes calls. The server creates the functions of a library once and keeps them, so `start` sets everything that
+-- belongs to one call.
 local call, try
--- What a call gets: the names of all its keys, those that every call has, the session, the operations, and the details
--- of its held keys that say nothing else.
+-- From the call: the names of all its keys; the names of the keys that every call has; the session; the operations; and
+-- the default details of held keys.
 local NAMES, NUMBERS, QUEUES, REQUESTS, SIGNS, SESSION, OPERATIONS, MEMBER
--- The channels that notify sessions, and the command that sends to them.
+-- Prefix of the channels of sessions, and the command that publishes to them.
 local CHANNELS, PUBLISH
--- What a held key says when several may hold it; by the name of their queues it is known to be ours.
+-- The text of a held key with several holders. The name of the queues in it identifies it as ours.
 local SHARED
--- What else this session is notified of.
+-- The hints for this session, for the answer.
 local hints
--- The last number that was given, and the one that the counter has.
+-- The last number that was assigned, and the number that is stored in the counter.
 local number, written
 -- The time in microseconds, as text and as a number, and in milliseconds.
 local stamp, micros, now
--- Whether no queue is there, so that only the held keys matter; and whether another program keeps something else in
--- their place.
-local idle, spoilt
--- Set while an operation is a vote, one of those of several servers: its place in the queues, which is the same on all
--- of them, and the least number of its grant.
+-- Whether all queues are empty, so that only the held keys matter; and whether another program has written to the key
+-- of the queues.
+local idle, isDamaged
+-- Set while an operation is a vote, for which a request asks several servers: the place of the request in the queues,
+-- which is the same on all servers, and the minimum number of its grant.
 local ballot
--- What was read of requests, and the first entries of queues, until they change: a decision looks at them several
--- times.
+-- Caches of the requests that were read, and of the first entries of queues: a decision uses them several times.
 local loaded, fronts
--- The texts of held keys that were read, or written, by this call.
+-- The texts of the held keys that this call has read or written.
 local texts
--- When the last signs of sessions came.
+-- The times of the last signs of sessions.
 local signs
--- Groups of queues, and the keys whose requests this call looks at one by one.
-local groups, apart
--- When the last of the requests that were saved is over; and whether a request was removed.
+-- The groups of queues, and the keys whose requests this call examines one by one.
+local groups, ungrouped
+-- The latest time until which a request that this call has saved keeps its place; and whether a request was removed.
 local latest, forgotten
--- Whether a call has used these since they were made.
+-- Whether a call has used these tables since they were created.
 local isUsed = true
 
 local function start(keys, words)
   call, try = redis.call, redis.pcall
   if keys[1] ~= NUMBERS then
     NUMBERS, QUEUES, REQUESTS, SIGNS = keys[1], keys[2], keys[3], keys[4]
-    -- The tag of a slot is empty where there is no Cluster.
+    -- Without Cluster, the hash tag is empty.
     PUBLISH = NUMBERS:sub(-10) == '{}:numbers' and 'PUBLISH' or 'SPUBLISH'
     CHANNELS = NUMBERS:sub(1, -8) .. 'session:'
     SHARED = 'signalbox/1 shared ' .. QUEUES
@@ -50,9 +49,9 @@ local function start(keys, words)
   micros = tonumber(stamp)
   now = math.floor(micros / 1000)
   local size = try('ZLEXCOUNT', QUEUES, '-', '+')
-  spoilt, idle = type(size) == 'table', size == 0
+  isDamaged, idle = type(size) == 'table', size == 0
   hints, number, written, ballot, texts = {}, nil, nil, nil, {}
-  -- While no request is in a queue, nothing of this is used, so most calls of most servers make no new tables.
-  if isUsed then loaded, fronts, signs, groups, apart, latest, forgotten = {}, {}, {}, {}, {}, 0, false end
+  -- With empty queues a call uses none of these, so most calls on most servers create no new tables.
+  if isUsed then loaded, fronts, signs, groups, ungrouped, latest, forgotten = {}, {}, {}, {}, {}, 0, false end
   isUsed = not idle
 end

@@ -2,41 +2,41 @@ import { CLAIM_WINDOW, WAITER_TTL } from '../../../engine/contract.js'
 import { luaFile } from './lua-file.js'
 import { withConstants } from './server-code.js'
 
-/** What stands for these names in the files. */
+/** The values of the constants in the Lua files. */
 const CONSTANTS = {
   CLAIM_WINDOW,
-  /** How often the first waiter behind a foreign holder looks, in milliseconds. */
+  /** How often the first waiter behind a foreign holder checks in, in milliseconds. */
   FOREIGN_LOOK: 20,
-  /** The ID of a holder that is not ours begins with it, and so does the text of its held key. */
+  /** Prefix of the ID of a foreign holder. With the Redisson layout, also the text of a key that it holds. */
   FOREIGN: "'?'",
-  /** The place of all holders in a queue, before all waiters. */
+  /** A place in the queues ahead of all waiters, for holders. */
   FRONT: "'0000000000000000'",
-  /** No number is greater, and no key expires later: up to here all whole numbers are exact. */
+  /** Maximum of numbers and expiry times. Up to here all whole numbers are exact. */
   NEVER: Number.MAX_SAFE_INTEGER,
-  /** Stands for what another program has put in the place of a value. */
+  /** Stands for the text of a key that is not a value, because another program has written it. */
   UNREADABLE: "'?'",
-  /** How long the sign of a session is kept that sends no other, in milliseconds. Its waiters lose their places then. */
+  /** How long the last sign of a session is kept, in milliseconds. Without it, its waiters lose their places. */
   SIGN_KEPT: 60 * 60_000,
   WAITER_TTL,
 }
 
 /**
- * The lock table and the store's commit in Lua: the port of `engine/lock-table.ts` and `engine/commit.ts`, held equal to
- * them by a differential test. One call executes a list of operations at one moment of the server's clock.
+ * The lock table and the store's commit in Lua: a port of `engine/lock-table.ts` and `engine/commit.ts`. A differential
+ * test compares them. One call executes a list of operations at one time of the server's clock.
  *
- * What differs from the original is where a grant is kept. The held key itself, a plain string with an expiry, is the
- * grant of an exclusive lock: that is what foreign `SET key value NX PX` clients see and respect, and what makes an
- * uncontended lock cheap. A request also has a record, and an entry in the sorted queue of each of its keys, only from
- * when it has to wait, is shared or takes permits, or when another request has met its held key and waits behind it.
- * The held key stays the truth for such a record: where the string is gone or another's, the record is dropped.
+ * It differs from the original in where it keeps a grant. The grant of an exclusive lock is the held key itself, a
+ * plain string with an expiry. Foreign clients of `SET key value NX PX` see and respect it, and it makes an uncontended
+ * lock cheap. A request gets a record, and an entry in the sorted queue of each of its keys, only when it has to wait,
+ * when it is shared or takes permits, or when another request waits behind its held key. Even then the held key
+ * decides: if the string is missing or belongs to another client, the record is dropped.
  *
- * Keys: the counter, the queues, the requests and the signs of life of this slot, then the keys that operations name, in
- * their order, and last those that are only read with them. Arguments: the own session; the operations as JSON, because
- * hundreds of arguments would cost client and server several times what it takes to write and to read that one; and what
- * own held keys say about their holder if they say nothing else.
+ * Keys: the counter, the queues, the requests and the signs of life of this slot; the keys that operations name, in
+ * their order; and the keys that are only read with them. Arguments: the session of the caller; the operations as JSON,
+ * because hundreds of arguments would take client and server several times as long; and the default details of held
+ * keys about their holder.
  *
- * @param heldKeys how held keys are read and written
- * @param groupMin minimum number of readers that become a group
+ * @param heldKeys the code that reads and writes held keys
+ * @param groupMin minimum number of readers or permit holders that become a group
  */
 export function tableCode(heldKeys = luaFile('held-strings'), groupMin = 16): string {
   const levels = [
@@ -52,8 +52,8 @@ export function tableCode(heldKeys = luaFile('held-strings'), groupMin = 16): st
       'return main',
     ],
   ]
-  // A function that is made looks for each local that it uses through all those of the level that it is made in, and
-  // finds those of outer levels at once: in one level most of a script's time would go into that.
+  // When Lua creates a function, it searches the locals of the current level for each local that the function uses, but
+  // finds those of outer levels at once. With a single level, a script would spend most of its time on that.
   const texts = levels.map(parts => parts.join('\n'))
   const code = texts.join('\nreturn (function()\n') + '\nend)()'.repeat(levels.length - 1)
   // Number of entries of a queue that are read first. A group has at least as many members.

@@ -1,4 +1,4 @@
--- Part of the table's code: which requests are granted, reserved, dropped and taken out.
+-- Part of the table's code: which requests are granted, reserved, dropped and removed.
 local function admits(ahead, claim)
   local first = ahead.first
   if not first then return true end
@@ -15,7 +15,7 @@ end
 local function blocked(claim, request)
   local ahead = { permits = 0 }
   for other, its in queue(claim.key) do
-    -- A vote is asked about before it is in the queue.
+    -- Compares places, because a vote is examined before it is in the queue.
     if request and other.sequence .. other.id >= request.sequence .. request.id then return false end
     if not silent(other) then
       add(ahead, its)
@@ -25,7 +25,7 @@ local function blocked(claim, request)
   return false
 end
 
--- The first silent waiter before a request, or before the end of the queues.
+-- The first silent waiter ahead of a request, or in the queues if there is no request.
 local function firstSilent(claims, request)
   for _, claim in ipairs(claims) do
     for other in queue(claim.key) do
@@ -36,8 +36,8 @@ local function firstSilent(claims, request)
   return nil
 end
 
--- Clears the held keys of a grant that are still its own, and says whether there were any.
-local function giveBack(grant, recorded)
+-- Deletes the held keys that still belong to a grant, and returns whether there were any.
+local function clearHeld(grant, recorded)
   local freed = false
   for _, claim in ipairs(grant.claims) do
     local text = seen(claim.held)
@@ -56,8 +56,8 @@ local function giveBack(grant, recorded)
   return freed
 end
 
--- Removes a request that has expired or was taken away; its held keys have expired with it, or are another's already.
-local function takeOut(request)
+-- Drops a request without serving its keys. Its held keys have expired with it, or belong to another grant already.
+local function dropOne(request)
   forget(request)
   notify('lost', request.id)
 end
@@ -65,7 +65,7 @@ end
 local function serveOne(key)
   local ahead, passed = { permits = 0 }, nil
   for request, claim in queue(key) do
-    if now >= overAt(request) then return request end
+    if now >= dropTime(request) then return request end
     if silent(request) then passed = passed or request
     else
       if not admits(ahead, claim) then return nil end
@@ -98,7 +98,7 @@ local function serve(key)
     local at = left[#left]
     local expired = serveOne(at)
     if expired then
-      takeOut(expired)
+      dropOne(expired)
       for i = #expired.claims, 1, -1 do
         local other = expired.claims[i].key
         if other ~= at then left[#left + 1] = other end
@@ -108,13 +108,13 @@ local function serve(key)
 end
 
 local function drop(request)
-  takeOut(request)
+  dropOne(request)
   for _, claim in ipairs(request.claims) do serve(claim.key) end
 end
 
--- Drops the silent waiters before a request, or before the end of the queues: one that came back later would not see
--- what was granted behind it.
-local function goPast(claims, request)
+-- Drops the silent waiters ahead of a request, or in the queues if there is no request. A waiter that came back would
+-- not know of a grant past it.
+local function dropSilent(claims, request)
   if idle then return end
   local passed = firstSilent(claims, request)
   while passed do
@@ -127,20 +127,20 @@ local function serveAll(claims)
   for _, claim in ipairs(claims) do serve(claim.key) end
 end
 
--- Compares the holders that the queue knows with the held key, which others may have set, deleted or let expire.
--- Answers with the text of the key where it names a holder that the queue does not know.
--- @param each whether all holders are looked at one by one from now on.
+-- Compares the holders in the queue with the held key, which others may have set, deleted or let expire. Returns the
+-- text of the key if its holder is not in the queue.
+-- @param each whether to examine all holders one by one from now on.
 local look
 function look(claim, each)
   if each and not idle then
     ungroup(claim.key)
-    apart[claim.key] = true
+    ungrouped[claim.key] = true
   end
   local text = seen(claim.held)
   if not idle then
     local stale, holder = {}, nil
     for request, its in queue(claim.key) do
-      -- No holder stands behind a waiter for an exclusive grant.
+      -- No holder is behind a waiter for an exclusive grant.
       if request.phase == 'waiting' and its.mode == 'exclusive' then break end
       if request.phase == 'held' then
         local same
@@ -149,21 +149,21 @@ function look(claim, each)
           same = text and text ~= SHARED and not begins(text, 'signalbox/1 ')
         else same = begins(text, mark(request.id, request.number)) end
         if not same and request.isGroup then return look(claim, true) end
-        -- Other holders have the key in the same way: those that had lost it were dropped before this one entered.
+        -- The other holders have the key, too: holders that had lost it were dropped before this one entered.
         if same then holder = request break end
-        -- An expired one is dropped when its key is served.
+        -- An expired holder is dropped when its key is served.
         if now < request.expires then stale[#stale + 1] = request end
       end
     end
     for _, request in ipairs(stale) do drop(request) end
     if holder then
-      if begins(holder.id, FOREIGN) then meet(claim, text) end
+      if begins(holder.id, FOREIGN) then recordHolder(claim, text) end
       return nil
     end
   end
   if not text then return nil end
   if text ~= SHARED then return text end
-  -- The last of several holders is gone, which once had asked for a longer lease than at last.
+  -- None of its holders is left. The key has outlived them, because one of them had a longer lease before.
   clear(claim.held)
   return nil
 end
@@ -175,7 +175,7 @@ local function sweep(claims)
   end
 end
 
-local function standing(request)
+local function status(request)
   if request.phase == 'held' then return request.number end
   local again, holder = math.huge, nil
   for _, claim in ipairs(request.claims) do
@@ -190,7 +190,7 @@ local function standing(request)
         elseif other.phase == 'held' then holder = holder or other end
       end
     end
-    -- A foreign holder notifies no session when it is done. The first waiter behind it looks often.
+    -- A foreign holder notifies no session when it is done, so the first waiter behind it checks in often.
     if foreign and first then
       nearest = math.min(nearest, FOREIGN_LOOK)
       hints[#hints + 1] = 'foreign ' .. request.id
@@ -202,14 +202,14 @@ local function standing(request)
   local place = placeIn(frontOf(key), text)
   local before = place and place - 1 or call('ZLEXCOUNT', QUEUES, '[' .. head(key), '(' .. text)
   if request.phase == 'reserved' then again = 0 end
-  -- Behind others that wait, the signs of its session are enough.
+  -- Behind other waiters, the signs of its session are enough.
   again = again < math.huge and math.max(0, math.ceil(again)) or -1
   if not holder then return { 'queued', before, again } end
   return { 'queued', before, again, holder.id, holder.details, now - holder.since }
 end
 
--- Grants a request with these claims. Its record may know only those of them that another request met. One without a
--- record needs none unless others share its keys.
+-- Grants a request with these claims. Its record may have only the claims for which others wait. A request without a
+-- record gets one only if others can share its keys.
 local function hold(request, claims, recorded)
   request.phase, request.expires, request.number = 'held', now + request.lease, nextNumber()
   local alone = true
@@ -218,7 +218,7 @@ local function hold(request, claims, recorded)
     if claim.mode ~= 'exclusive' then alone = false end
   end
   if recorded and ballot and request.sequence ~= FRONT then
-    -- Votes that come later may have an earlier place, but not before one that was given.
+    -- A later vote may have an earlier place, but it must not come ahead of a vote that was given.
     forget(request)
     request.sequence = FRONT
     append(request)
@@ -230,7 +230,7 @@ local function hold(request, claims, recorded)
   return request.number
 end
 
--- Whether a grant with this number holds, and the record of the request if it has one.
+-- Whether the grant with this number is held, and the record of its request if there is one.
 local function holds(id, granted, claims)
   local request = find(id, claims)
   if request then
@@ -243,7 +243,7 @@ local function holds(id, granted, claims)
   return intact(id, granted, claims)
 end
 
--- The grant with this number, if it holds: as a record, or as a record made up from what the caller says of it.
+-- The grant with this number, if it is held: its record, or one that is made from the held key and the caller's claims.
 local function holding(id, granted, claims)
   local whole, request = holds(id, granted, claims)
   if not whole or request then return whole and request or nil end
@@ -251,17 +251,17 @@ local function holding(id, granted, claims)
   return { id = id, claims = claims, phase = 'held', number = granted, since = tonumber(since), details = details }
 end
 
--- Removes a request in any phase; one without a record may be a grant that is known by its held keys only.
+-- Removes a request in any phase. Without a record, it may be a grant that only its held keys show.
 local function remove(id, granted, claims)
   local recorded, freed = find(id, claims), false
   if recorded then forget(recorded) end
   if not recorded or recorded.phase == 'held' then
-    freed = giveBack({ id = id, number = granted, claims = claims }, recorded)
+    freed = clearHeld({ id = id, number = granted, claims = claims }, recorded)
   end
   if recorded or freed then serveAll(claims) end
 end
 
--- A holder that is not ours needs no record when no request waits behind it any more.
+-- A foreign holder needs no record once no request waits behind it.
 local function forgetForeign(claims)
   for _, claim in ipairs(claims) do
     local following = queue(claim.key)
@@ -270,14 +270,14 @@ local function forgetForeign(claims)
   end
 end
 
--- Lets requests go that their sessions never come back to: all of them with their keys, which outlast the last of them
--- by a second, so that this is seldom done; and while others keep the keys alive, some that are picked at random each
--- time.
+-- Removes requests whose sessions never come back. The keys expire a second after the last of their requests, so that
+-- their expiry is seldom changed. While other requests keep the keys alive, each change picks some requests at random,
+-- and drops the expired ones.
 local function expireUnused()
   if latest == 0 and not forgotten then return end
   local remaining = call('PTTL', REQUESTS)
   if forgotten and remaining == -2 then call('DEL', SIGNS) end
-  -- It has no key any more, or the key is there for long enough.
+  -- Nothing was saved, the key is gone, or it lives long enough.
   if latest == 0 or remaining == -2 or now + remaining >= latest then return end
   for _, name in ipairs({ REQUESTS, QUEUES }) do call('PEXPIRE', name, latest - now + 1000) end
   local picked = try('HRANDFIELD', REQUESTS, 20, 'WITHVALUES')

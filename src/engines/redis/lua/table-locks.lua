@@ -1,6 +1,8 @@
--- Part of the table's code: what sessions do with their requests and grants.
--- A grant that is known by its held keys only: its number, since when, details.
-local function lightGrant(id, claims)
+-- Part of the table's code: operations of sessions on their requests and grants.
+
+-- A grant without a record, which only its held keys show: its number, when it entered the queue, and its details. Nil
+-- if there is none.
+local function unrecordedGrant(id, claims)
   local text = seen(claims[1].held)
   if claims[1].mode ~= 'exclusive' or not begins(text, mark(id)) then return nil end
   local _, granted, since, details = parseHeld(text)
@@ -9,8 +11,8 @@ local function lightGrant(id, claims)
   return granted, tonumber(since), details
 end
 
--- Asks the holders of what a vote waits for to yield, where these may have a later place; only they know whether they
--- can.
+-- Asks the holders of these keys to yield if they may have a later place than this vote. Only their boxes know whether
+-- they can.
 local function askToYield(claims)
   for _, claim in ipairs(claims) do
     for other in queue(claim.key) do
@@ -20,7 +22,7 @@ local function askToYield(claims)
   end
 end
 
--- Whether a request with an earlier place than this vote waits.
+-- Whether a request waits that has an earlier place than this vote.
 local function preceded(id, claims)
   for _, claim in ipairs(claims) do
     for other in queue(claim.key) do
@@ -33,10 +35,10 @@ local function preceded(id, claims)
   return false
 end
 
--- Takes a vote back that was given too early: from now on the request stands in the queue, at its place.
+-- Takes back a vote that was given too early. The request then waits in the queue, at its place.
 local function yield(request, claims, life)
   forget(request)
-  giveBack({ id = request.id, number = request.number, claims = claims }, true)
+  clearHeld({ id = request.id, number = request.number, claims = claims }, true)
   request.claims, request.phase, request.number = claims, 'waiting', 0
   request.sequence = place(ballot.order)
   setExpiry(request, now + life)
@@ -44,7 +46,7 @@ local function yield(request, claims, life)
   serveAll(claims)
 end
 
--- Whether no request is in a queue of these keys, and none is held.
+-- Whether the queues of these keys are empty, and none of the keys is held.
 local function areFree(claims)
   for _, claim in ipairs(claims) do
     if frontOf(claim.key)[1] or seen(claim.held) then return false end
@@ -61,7 +63,7 @@ end
 local function enqueue(request, life)
   local id, claims = request.id, request.claims
   local known = find(id, claims)
-  if known then return standing(known) end
+  if known then return status(known) end
   if not ballot and areFree(claims) then
     request.since = now
     return hold(request, claims, false)
@@ -73,7 +75,7 @@ local function enqueue(request, life)
     local text = look(claim)
     if text then
       out, kept[i] = true, text
-      if begins(text, mark(id)) then return lightGrant(id, claims) or { 'gone' } end
+      if begins(text, mark(id)) then return unrecordedGrant(id, claims) or { 'gone' } end
     end
     if claim.mode == 'permits' then
       for _, other in queue(claim.key) do
@@ -87,55 +89,55 @@ local function enqueue(request, life)
     end
   end
   if out and life == 0 then return { 'busy' } end
-  -- Read before anything is written, because it may be refused.
+  -- Before this request writes anything, because the counter may be unreadable.
   raise(0)
   request.since = now
   if not out then
-    goPast(claims, ballot and request)
+    dropSilent(claims, ballot and request)
     if ballot then request.sequence = FRONT end
     return hold(request, claims, false)
   end
-  for i, text in pairs(kept) do meet(claims[i], text) end
+  for i, text in pairs(kept) do recordHolder(claims[i], text) end
   if ballot then raise(ballot.order) else request.sequence = place(nextNumber()) end
   request.phase, request.number = 'waiting', 0
   request.expires = now + life
   append(request)
   if ballot then askToYield(claims) end
-  return standing(request)
+  return status(request)
 end
 
 function operations.enqueue(operation)
   return held(enqueue(requestOf(operation), operation.life), operation)
 end
 
--- Grants a request before all that waits for its keys, and takes them from their holders. Of a grant that is known by
--- its held keys only, this frees those that it meets: the others are freed by its box, or end with its lease.
+-- Grants a request ahead of all others, and takes its keys from their holders. A holder without a record loses only
+-- these keys: its box releases the others, or they expire with its lease.
 local function steal(request)
   local id, claims = request.id, request.claims
   local known = find(id, claims)
   if known then return known.number end
-  -- Before anything is written, because it may be refused.
+  -- Before this request writes anything, because the counter may be unreadable.
   raise(0)
-  local taken, reserved, met = {}, {}, {}
+  local taken, reserved, visited = {}, {}, {}
   for _, claim in ipairs(claims) do
     serve(claim.key)
     local text = look(claim, true)
     if text then
-      if begins(text, mark(id)) then return lightGrant(id, claims) or { 'gone' } end
-      meet(claim, text)
+      if begins(text, mark(id)) then return unrecordedGrant(id, claims) or { 'gone' } end
+      recordHolder(claim, text)
     end
     for other in queue(claim.key) do
       local others = other.phase == 'held' and taken or other.phase == 'reserved' and reserved
-      if others and not met[other.id] then others[#others + 1] = other end
-      met[other.id] = true
+      if others and not visited[other.id] then others[#others + 1] = other end
+      visited[other.id] = true
     end
   end
   for _, other in ipairs(taken) do
     forget(other)
-    giveBack(other, true)
+    clearHeld(other, true)
     notify('lost', other.id)
   end
-  -- What is still held has a holder that is not ours.
+  -- A key that is still held has a foreign holder.
   for _, claim in ipairs(claims) do
     if seen(claim.held) then clear(claim.held) end
   end
@@ -146,7 +148,7 @@ local function steal(request)
   end
   request.since, request.sequence = now, FRONT
   local granted = hold(request, claims, false)
-  -- Recorded, because those that wait have to find it before them.
+  -- Recorded, because waiters must find it ahead of them.
   append(request)
   for _, other in ipairs(taken) do serveAll(other.claims) end
   return granted
@@ -160,7 +162,7 @@ function operations.checkIn(operation)
   local id, claims, lease, life = operation.id, operation.claims, operation.lease, operation.life
   local request = find(id, claims)
   if not request then
-    local granted, since, details = lightGrant(id, claims)
+    local granted, since, details = unrecordedGrant(id, claims)
     if not granted then return { 'gone' } end
     if ballot then
       return held(hold({ id = id, lease = lease, since = since, details = details }, claims, false), operation)
@@ -177,27 +179,27 @@ function operations.checkIn(operation)
       request.lease = lease
       if not preceded(id, claims) then return held(hold(request, claims, true), operation) end
       yield(request, claims, life)
-      return standing(request)
+      return status(request)
     end
     extend(claims, lease)
   end
   request.lease = lease
   if request.phase == 'waiting' and request.alone then request.alone = now + life
   else setExpiry(request, now + (request.phase == 'held' and lease or life)) end
-  -- What is reserved is saved with the outcome of it.
+  -- A reserved request is saved below, with its outcome.
   if request.phase ~= 'reserved' then save(request) end
   if request.phase == 'held' then return held(request.number, operation) end
-  -- Served before the keys are looked at: a request that is dropped as expired may hold its key for a moment yet.
+  -- Serves before it reads the held keys: a request that is dropped as expired may hold its key for a moment longer.
   if request.phase == 'waiting' then serveAll(claims) end
   local out = false
   for _, claim in ipairs(claims) do
     local text = look(claim)
     if text then
       out = true
-      meet(claim, text)
+      recordHolder(claim, text)
     end
   end
-  -- Another request may have met a holder that came in from outside since this one was reserved.
+  -- Since this one was reserved, another request may have recorded a foreign holder.
   if not out and request.phase == 'reserved' then
     for _, claim in ipairs(claims) do
       if blocked(claim, request) then out = true break end
@@ -208,7 +210,7 @@ function operations.checkIn(operation)
     save(request)
   end
   if request.phase == 'reserved' then return held(hold(request, claims, true), operation) end
-  return standing(request)
+  return status(request)
 end
 
 function operations.alive(operation) return sign(operation.claims, operation.requests) end
@@ -219,7 +221,7 @@ function operations.cancel(operation)
   return 0
 end
 
--- Raises the number of a vote to the one that its grant has got from the others.
+-- Raises the number of a vote to the number that its grant has on other servers.
 local function renumber(id, claims)
   raise(ballot.least)
   for _, claim in ipairs(claims) do
@@ -267,8 +269,8 @@ function operations.extendOrYield(operation)
   local request = holding(id, granted, claims)
   if not request then
     local known = find(following, claims)
-    if known then return standing(known) end
-    return lightGrant(following, claims) or { 'gone' }
+    if known then return status(known) end
+    return unrecordedGrant(following, claims) or { 'gone' }
   end
   local awaited, alone = false, not ballot
   for _, claim in ipairs(claims) do
@@ -281,7 +283,7 @@ function operations.extendOrYield(operation)
   if not awaited then
     request.lease = lease
     if alone and request.sequence then
-      -- The requests that met it are gone. From now on its held keys say everything about it again.
+      -- The requests that waited behind it are gone, so its held keys are enough again.
       forget(request)
       request.sequence = nil
     end
@@ -302,7 +304,7 @@ function operations.downgrade(operation)
     for _, claim in ipairs(claims) do remaining = math.min(remaining, math.max(left(claim.held), 1)) end
     request.lease, request.expires = remaining, now + remaining
   end
-  -- Where it was: without a record, it was alone.
+  -- It keeps its place. Without a record, it was alone.
   request.sequence, request.claims = request.sequence or FRONT, claims
   for _, claim in ipairs(claims) do
     claim.mode = 'shared'

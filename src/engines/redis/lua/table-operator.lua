@@ -1,5 +1,6 @@
--- Part of the table's code: what keeps it in order, and what operators do.
--- Takes a request away from its session. A number other than 0 is the one that its grant must have.
+-- Part of the table's code: sweeps, and operations for operators and quorums.
+
+-- Takes a request away from its session. If the number is not 0, its grant must have that number.
 function operations.take(operation)
   local id, claims, granted = operation.id, operation.claims, operation.number
   if granted > 0 and not holds(id, granted, claims) then return 0 end
@@ -31,7 +32,7 @@ function operations.inspect()
   return { 'reports', reports }
 end
 
--- Makes all numbers from now on greater than one that this server had no vote in.
+-- Makes all later numbers greater than that of a grant for which this server has not voted.
 function operations.raise(operation)
   raise(operation.least)
   return 0

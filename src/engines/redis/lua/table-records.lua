@@ -3,8 +3,8 @@ local function notify(kind, id)
   local session = id:sub(1, 1) ~= FOREIGN and id:match('^(.*)%.')
   if session == SESSION then hints[#hints + 1] = kind .. ' ' .. id
   elseif session then
-    -- A session that may not publish has still done what it would announce. A session that is not notified looks again
-    -- by itself.
+    -- Ignores errors: the operation counts even if this session may not publish, and a session that is not notified
+    -- checks in by itself.
     try(PUBLISH, CHANNELS .. session, kind .. ' ' .. id)
   end
 end
@@ -29,7 +29,7 @@ end
 
 local NONE = {}
 
--- The first entries of a key's queue; all of them where they are fewer than FEW.
+-- The first entries of a key's queue; all of them if they are fewer than FEW.
 local function frontOf(key)
   local front = fronts[key]
   if front then return front end
@@ -40,7 +40,7 @@ local function frontOf(key)
   return front
 end
 
--- Where an entry stands among the first ones, or nothing.
+-- The index of an entry among the first ones, or nil.
 local function placeIn(front, text)
   for i, other in ipairs(front) do
     if other == text then return i end
@@ -48,8 +48,7 @@ local function placeIn(front, text)
   return nil
 end
 
--- A request with these claims, or nothing. For a lone exclusive claim, a short queue tells whether there is a record to
--- read.
+-- The record of a request, or nil. For a single exclusive claim, a short queue shows whether there is a record to read.
 local function find(id, claims)
   if claims[1].mode == 'exclusive' and not claims[2] then
     local front, known = frontOf(claims[1].key), false
@@ -62,7 +61,7 @@ end
 local function lastSign(id)
   local session = id:match('^(.*)%.')
   local at = signs[session]
-  -- Records are read without a queue, too, where another program has deleted it.
+  -- If another program has deleted the queues, records are read although the queues are empty.
   isUsed = true
   if not at then
     at = tonumber(must(try('ZSCORE', SIGNS, session), SIGNS) or -NEVER)
@@ -72,38 +71,39 @@ local function lastSign(id)
 end
 
 -- When a request expires. A waiter that a sign of its session has named is covered: it lives as long as signs come. Its
--- record says that it never expires, because older versions know no signs, and `alone` is when it expires without them.
+-- record then has NEVER as `expires`, for older versions, which do not know signs; `alone` is when it expires without
+-- signs.
 local function expiry(request)
   if request.phase ~= 'waiting' or not request.alone then return request.expires end
   return math.max(request.alone, lastSign(request.id) + math.min(request.lease, WAITER_TTL))
 end
 
--- Sets when a request expires if no sign covers it.
+-- Sets when a request expires, until a sign covers it.
 local function setExpiry(request, expires)
   request.expires = expires
   request.alone = nil
 end
 
--- Whether a waiter has neither checked in nor been covered for the lifetime of its entry. It blocks no other request, and
--- keeps its place until one goes past it.
+-- Whether a waiter has neither checked in nor been covered by a sign within its TTL. It blocks no other request, and
+-- keeps its place until a request is granted past it.
 local function silent(request)
   if request.phase ~= 'waiting' or now < (request.alone or request.expires) then return false end
   return now >= expiry(request)
 end
 
--- When a request must be dropped as soon as it is met. In an outage no session can send signs: waiters whose sessions
--- try again for as long as this keep their order.
-local function overAt(request)
+-- When a request loses its place, and must be dropped. In an outage no session can send signs. Waiters whose sessions
+-- reach the server before this time keep their order.
+local function dropTime(request)
   return expiry(request) + (request.phase == 'waiting' and math.max(request.lease - WAITER_TTL, 0) or 0)
 end
 
 -- Groups ------------------------------------------------------------------------------------------------------------
 
--- The readers, or the permit holders, at the front of a queue are one group, which decisions look at instead of all its
--- members: how many they are, the last entry that may be one of them, the time until which none expires, and what they
--- hold together. It repeats what the queue and the records say. If an older version has changed these, or that time is
--- over, it is made again. It is kept among the records, where older versions take it for one that has expired and has no
--- claims.
+-- The readers, or the permit holders, at the front of a queue form a group, which decisions examine instead of its
+-- members: their number, the last entry that may be one of them, the time until which none of them expires, and the
+-- claim that they have together. A group only summarizes the queue and the records. It is created again after that
+-- time, or if an older version has changed the queue. It is stored among the records, where older versions take it for
+-- an expired record without claims.
 local function ungroup(key)
   if groups[key] ~= false then try('HDEL', REQUESTS, '#' .. key) end
   groups[key] = false
@@ -126,20 +126,20 @@ local function group(key)
   return groups[key] or nil
 end
 
--- All can be decided without a group, so a full memory only removes it. A short queue has none.
+-- Saves a group, or removes it if it is small or the memory is full: decisions do not need it.
 local function keepGroup(key, its)
   local kept = its.count >= FEW and try('HSET', REQUESTS, '#' .. key, cmsgpack.pack(its))
   if type(kept) ~= 'number' then return ungroup(key) end
   groups[key] = its
 end
 
--- Whether a request with this claim may be in a group, or begin one.
+-- Whether a request with this claim may be in a group, or begin one if there is none.
 local function belongs(its, request, claim)
   if request.phase ~= 'held' or claim.mode == 'exclusive' or now >= request.expires then return false end
   return not its or its.claim.mode == claim.mode and its.claim.max == claim.max
 end
 
--- A group, or none, with one member more.
+-- The group, or a new one if there is none, with one more member.
 local function joined(its, request, claim, last)
   local permits = (its and its.claim.permits or 0) + (claim.permits or 0)
   return {
@@ -157,7 +157,7 @@ local function without(list, place)
   return others
 end
 
--- Puts an entry into the queue of a key.
+-- Adds a request to the queue of a key.
 local function enter(request, claim)
   local key, text = claim.key, entry(claim.key, request)
   local its, front = group(key), frontOf(key)
@@ -172,7 +172,7 @@ local function enter(request, claim)
   end
 end
 
--- Takes its entry out again.
+-- Removes a request from the queue of a key.
 local function exit(request, claim)
   local key = claim.key
   local its, front, text = group(key), frontOf(key), entry(key, request)
@@ -194,21 +194,21 @@ local function save(request)
       keepGroup(claim.key, its)
     end
   end
-  -- What is kept of a holder that is not ours is known by its held key, too, and may never expire.
-  if overAt(request) > latest and not begins(request.id, FOREIGN) then latest = overAt(request) end
+  -- The record of a foreign holder need not last: its held key shows it, too, and may never expire.
+  if dropTime(request) > latest and not begins(request.id, FOREIGN) then latest = dropTime(request) end
 end
 
 local function nothing() return nil end
 
--- The requests of a queue from its front, a group as one: read a few at a time, because most decisions need no more.
--- Votes look at each request.
+-- Iterates over the requests of a queue from its front, with a group as one request. Reads a few at a time, because
+-- most decisions need no more. Votes examine each request.
 local function queue(key)
   local chunk, at = frontOf(key), 0
   if not chunk[1] then return nothing end
   local from, last, start = #chunk, #chunk < FEW, head(key)
   local low, high = '[' .. start, '(' .. start:sub(1, -2) .. ';'
-  -- Whether a member of the group may follow, and how many have been found.
-  local open, added = not ballot and not apart[key], 0
+  -- Whether a further member of the group may follow, and how many members were added.
+  local open, added = not ballot and not ungrouped[key], 0
   local its = open and group(key) or nil
   local function close()
     if open and added >= GROUP_MIN then keepGroup(key, its) end
@@ -285,12 +285,12 @@ end
 
 local function extend(claims, lease)
   for _, claim in ipairs(claims) do
-    -- What several hold is there as long as any of them may hold it.
+    -- A key with several holders lasts until the last of their leases ends.
     expire(claim.held, claim.mode == 'exclusive' and lease or math.max(lease, left(claim.held)))
   end
 end
 
--- Whether every held key still says that this grant has it.
+-- Whether all held keys still belong to this grant.
 local function intact(id, granted, claims)
   for _, claim in ipairs(claims) do
     local text = seen(claim.held)
@@ -301,31 +301,31 @@ local function intact(id, granted, claims)
   return true
 end
 
--- Puts a holder that is known by its held key only before all others in the queue, where the waiters find it.
-local function meet(claim, text)
+-- Records a holder that only its held key shows, ahead of all others in the queue, where waiters find it.
+local function recordHolder(claim, text)
   local id, granted, since, details = parseHeld(text)
   local remaining = left(claim.held)
   local expires = remaining < 0 and NEVER or now + remaining
   if not id then
     id, granted, since, details = FOREIGN .. claim.key, 0, now, ''
-    -- A key with 0 ms left is there until this millisecond is over, and its client may still do something to it.
+    -- A key with 0 ms left exists until this millisecond is over, and its client may still change it.
     if expires < NEVER then expires = expires + 1 end
   end
   local request = load(id)
-  local met = { key = claim.key, held = claim.held, mode = 'exclusive' }
+  local heldClaim = { key = claim.key, held = claim.held, mode = 'exclusive' }
   if request then
     request.expires = expires
     for _, known in ipairs(request.claims) do
       if known.key == claim.key then return save(request) end
     end
-    request.claims[#request.claims + 1] = met
+    request.claims[#request.claims + 1] = heldClaim
     save(request)
-    return enter(request, met)
+    return enter(request, heldClaim)
   end
   append({
-    id = id, claims = { met }, phase = 'held', expires = expires, lease = math.max(remaining, 0),
+    id = id, claims = { heldClaim }, phase = 'held', expires = expires, lease = math.max(remaining, 0),
     number = tonumber(granted), since = tonumber(since), sequence = FRONT, details = details,
   })
-  -- It may hand its grant on among its own callers as long as no other session wants it.
+  -- Until it is notified, its box may pass the grant on among its own callers without asking.
   if not ballot then notify('contended', id) end
 end

@@ -1,14 +1,14 @@
--- Executes an operation. Operations name keys by their places among those of the call.
+-- Executes an operation. Operations name keys by their places among the keys of the call.
 local function execute(operation)
-  if spoilt and operation.type ~= 'read' then unreadable(QUEUES) end
+  if isDamaged and operation.type ~= 'read' then unreadable(QUEUES) end
   for _, claim in ipairs(operation.claims or NONE) do claim.held = NAMES[claim.held] end
   ballot = operation.ballot
   return operations[operation.type](operation)
 end
 
--- Executes all operations, each of which fails alone. Answers with one item an operation, and last the hints for this
--- session; or just with the number that a lone operation answers, because a client package takes much longer to read a
--- list.
+-- Executes all operations. The failure of one does not affect the others. Returns a list with one item for each
+-- operation, and with the hints for this session last. If that would be a single number without hints, returns the
+-- number alone, because a client package takes much longer to read a list.
 local function main(keys, words, isScript)
   start(keys, words)
   local answers = {}
@@ -18,15 +18,15 @@ local function main(keys, words, isScript)
       answer = { 'unreadable', answer.unreadable }
     elseif not done then
       local why = type(answer) == 'table' and (answer.refused or answer.err) or tostring(answer)
-      -- As the answer to the whole call, this makes the client look for the server that can be written to.
+      -- As the reply to the whole call, this makes the client look for the master.
       if begins(why, 'READONLY') then return { err = why } end
       answer = { 'error', why }
     end
     answers[i] = answer
   end
-  -- A replica refuses a function before it begins, but a script at its first write only. This one changes nothing, so
-  -- that a client that only reads looks for the master, too. It comes last, because after a write Redis refuses no other for
-  -- want of memory, and kills no script.
+  -- A replica refuses a function before it begins, but a script only at its first write. This write changes nothing; it
+  -- makes a client that only reads look for the master, too. It comes last, because after a write Redis neither refuses
+  -- commands for lack of memory nor kills the script.
   local probe = isScript and try('HDEL', REQUESTS, '')
   if type(probe) == 'table' and begins(probe.err, 'READONLY') then return probe end
   expireUnused()

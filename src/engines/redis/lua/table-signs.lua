@@ -1,11 +1,12 @@
 -- Part of the table's code: signs of life.
--- A record, or nothing where it can't be read.
+
+-- The record of a request, or nil if it can't be read.
 local function readable(id)
   local done, request = pcall(load, id)
   return done and request or nil
 end
 
--- Covers requests of this session until its next sign.
+-- Stores a sign of this session, and covers those of these requests that wait.
 local function cover(ids)
   must(try('ZADD', SIGNS, now, SESSION), SIGNS)
   call('ZREMRANGEBYSCORE', SIGNS, '-inf', now - SIGN_KEPT)
@@ -17,15 +18,15 @@ local function cover(ids)
         request.alone, request.expires = request.expires, NEVER
         save(request)
       end
-      latest = math.max(latest, overAt(request))
+      latest = math.max(latest, dropTime(request))
     end
   end
-  -- For as long as they keep their places without another sign.
+  -- Kept as long as these requests keep their places without another sign.
   call('PEXPIRE', SIGNS, math.max(call('PTTL', SIGNS), latest - now + 1000))
 end
 
--- Answers with the milliseconds until a holder or a reservation of a key expires for which one of the waiting requests is
--- the first waiter.
+-- Returns the time in milliseconds until a holder or a reservation of a key expires, if one of the waiting requests is
+-- the first waiter for the key.
 local function untilExpiry(key, waiting)
   local ends, nearest, foreign = math.huge, math.huge, false
   for request in queue(key) do
@@ -34,7 +35,7 @@ local function untilExpiry(key, waiting)
       foreign = foreign or begins(request.id, FOREIGN)
     else
       if waiting[request.id] then nearest = math.min(nearest, ends) end
-      -- The first waiter behind a foreign holder has to look often, and may not know that it is the first.
+      -- The first waiter behind a foreign holder has to check in often, and may not know that it is the first.
       if foreign then waiting[request.id] = nil end
       if not silent(request) then break end
     end
@@ -42,10 +43,10 @@ local function untilExpiry(key, waiting)
   return nearest
 end
 
--- Takes a sign for requests of this session, and serves their keys. Answers with the milliseconds until a holder or a
--- reservation expires for which one of them is the first waiter, negative for none, and with those that have to check in.
--- Where a key or a record can't be read, because another program has written to it, only its requests check in.
--- It costs the same however many others wait.
+-- Receives a sign for requests of this session, and serves their keys. Returns the time in milliseconds until a holder
+-- or a reservation expires for which one of them is the first waiter, negative if there is none, and the requests that
+-- have to check in. If a key or a record can't be read, because another program has written to it, only its requests
+-- check in. The cost does not depend on the number of other waiters.
 local function sign(claims, ids)
   if idle then return { 'signed', -1, ids } end
   cover(ids)

@@ -1,14 +1,15 @@
 -- Part of the table's code: reads and commits values.
--- What executes operations, by their types. Each gets the operation as the client has sent it.
+
+-- The functions that execute operations, by type. Each receives the operation as the client has sent it.
 local operations = {}
 
--- The texts of values, empty ones of those that are not there, and UNREADABLE in the place of one that another program
--- has put there. Where all must be readable, such a one is raised.
+-- The texts of values: empty for a missing value, and UNREADABLE for one that another program has written. If all must
+-- be readable, an unreadable one raises an error.
 local function textsOf(names, all)
   local found = must(try('MGET', unpack(names)))
   for i, name in ipairs(names) do
     local text = found[i]
-    -- What is no text is passed over by MGET, and refused by GET.
+    -- MGET returns nothing for a key of another type, as for a missing one. GET returns an error.
     if not text then found[i] = try('GET', name) and UNREADABLE or ''
     else
       local digits = text:match('^([1-9]%d*) ')
@@ -39,12 +40,12 @@ end
 
 local function version(text) return text == '' and 0 or tonumber(text:match('^%d+')) end
 
--- What a grant is answered with: its number, and what was to be read with it.
+-- The answer to a grant: its number, and the values that were to be read with it.
 local function held(outcome, operation)
   if not operation.read or type(outcome) ~= 'number' then return outcome end
   local done, values = pcall(read, operation.read)
   if done then return { 'held', outcome, values } end
-  -- The reply says only that, and not the grant.
+  -- The reply can report only the error, and not the grant.
   remove(operation.id, outcome, operation.claims)
   error(values, 0)
 end
@@ -67,7 +68,8 @@ function operations.commit(operation)
     end
   end
   local versions = {}
-  -- What may be refused comes first, so that nothing is done by halves. No message is read before the call is over.
+  -- Commands that the server may refuse come first, so that no commit is applied in part. Subscribers receive no
+  -- message before the call is over.
   if writes[1] then raise(0) end
   for _, write in ipairs(writes) do must(try(PUBLISH, NAMES[write.key], '')) end
   for i, recorded in ipairs(ids) do
