@@ -1,12 +1,10 @@
 /**
- * What makes an enqueue, a claim or a renewal a vote: the request asks several independent servers, and is granted when
- * most of them have.
+ * Makes an enqueue, a check-in or a renewal a vote. The request asks several independent servers, and is granted when
+ * enough of them have voted for it.
  */
 export interface Ballot {
-  /**
-   * Its place in the queues, the same on all servers: a whole number. The request with the lesser one is served first.
-   */
+  /** The place of the request in the queues, the same on all servers: a whole number. Lower places are served first. */
   readonly order: number
-  /** The least number that its grant may get: a whole number. */
+  /** The minimum number of its grant: a whole number. */
   readonly least: number
 }

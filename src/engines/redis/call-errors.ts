@@ -14,7 +14,7 @@ import type { Names } from './names.js'
 import type { OperationFailure } from './outcomes.js'
 import type { Missed } from './replicas.js'
 
-/** With these the server says that it has not run the call at all. */
+/** Error codes with which the server reports that it has not run the call at all. */
 const REFUSALS: ReadonlySet<string> = new Set([
   'NOSCRIPT',
   'LOADING',
@@ -38,14 +38,14 @@ const REFUSALS: ReadonlySet<string> = new Set([
 /** Refusals without a code of their own. */
 const NOT_RUN = /SCRIPT KILL|max number of clients reached/
 
-/** The error of a server whose configuration renames or removes the command. An error inside our code begins otherwise. */
+/** The error for a command that the server's configuration renames or removes. Errors in our code begin differently. */
 const UNKNOWN_COMMAND = /^ERR unknown command\b/
 
-/** The errors of the contract for what Redis and our code say. */
+/** Converts errors of Redis and of our code to the errors of the contract. */
 export class CallErrors {
   readonly #engine: string
   readonly #names: Names
-  /** Describes held keys in errors. */
+  /** The type of held keys for errors, such as `a string`. */
   readonly #noun: string
 
   constructor(engine: string, names: Names, noun: string) {
@@ -54,12 +54,12 @@ export class CallErrors {
     this.#noun = noun
   }
 
-  /** A call failed as a whole. */
+  /** The error of a call that failed as a whole. */
   ofCall(error: unknown): Error {
     if (error instanceof SignalboxError) return error
     const context = { engine: this.#engine, cause: error }
     if (error instanceof RedisReplyError) {
-      const text = `${this.#engine} refuses: ${error.message}`
+      const text = `${this.#engine} refused the call: ${error.message}`
       if (UNKNOWN_COMMAND.test(error.message))
         return new UnavailableError(
           `${text}; allow the commands FCALL and FUNCTION LOAD, or EVALSHA and EVAL, which Signalbox needs`,
@@ -75,30 +75,30 @@ export class CallErrors {
     )
   }
 
-  /** A call for a limiter failed. */
+  /** The error of a call for a limiter. */
   ofLimit(error: unknown, limiter: string): unknown {
     if (!isCodeFailure(error)) return error
-    // Without the length that keeps names and keys apart.
+    // Without the length at the front, which separates name and key.
     const key = limiter.replace(/^\d+:/, '')
-    // The code reads before it writes.
+    // Nothing was changed, because the code reads before it writes.
     return this.#unreadable(`the limit ${key}`, this.#names.limit(limiter), key, error)
   }
 
-  /** An operation was refused, unlike others of its call. */
+  /** The error of an operation that failed alone in its call. */
   refused(operation: ServerOperation, { message, unreadable }: OperationFailure): Error {
     const key = titleOf(operation)
     if (unreadable !== undefined) return this.#unreadableStore(unreadable, key)
     return this.#refused(textOf(operation), key, new RedisReplyError(message))
   }
 
-  /** The held key could not be read. */
+  /** The error of a held key that could not be read. */
   ofHeld(error: unknown, operation: Inspect | ForceRelease, key: string): unknown {
     return error instanceof RedisReplyError && error.code === 'WRONGTYPE'
       ? this.#refused(purposeText(operation), key, error)
       : error
   }
 
-  /** An operation was executed, but too few replicas have it. */
+  /** The error of an operation that was executed, but that too few replicas have. */
   unsafe(operation: ServerOperation, { why, cause }: Missed): Error {
     const key = titleOf(operation)
     return new IndeterminateError(`${this.#engine} applied the change to ${String(key)}, but ${why}`, {
@@ -108,7 +108,7 @@ export class CallErrors {
     })
   }
 
-  /** An operation was sent twice, and its outcome is what the second execution finds. */
+  /** The error of an operation that was sent twice, if its outcome may be that of the second execution. */
   twice(operation: ServerOperation): Error {
     return new IndeterminateError(
       `lost the connection to ${this.#engine}, so it is unknown whether the first attempt to ${textOf(operation)} succeeded`,
@@ -116,11 +116,11 @@ export class CallErrors {
     )
   }
 
-  /** The name of the lock is one that is kept for other things. */
+  /** The error for a lock whose held key would have a name that is reserved for other data. */
   taken(key: string): Error {
     const text =
-      `${this.#names.held(key)} is a name for what Signalbox keeps next to locks, ` +
-      `so no lock can be called ${key}`
+      `invalid lock key ${key}: Signalbox uses names like ${this.#names.held(key)} for its own data, ` +
+      'so choose another key'
     return new InvalidArgumentError(text, { engine: this.#engine, key })
   }
 
@@ -160,7 +160,7 @@ export class CallErrors {
   }
 }
 
-/** Says what an operation was to do. */
+/** Describes an operation for errors. */
 function textOf(operation: ServerOperation): string {
   switch (operation.type) {
     case 'take':
@@ -172,13 +172,13 @@ function textOf(operation: ServerOperation): string {
   }
 }
 
-/** The keys that an operation is about, as errors name them. */
+/** The keys of an operation, for errors. */
 function titleOf(operation: ServerOperation): string | undefined {
   const keys = new Set(keysOf(operation))
   return keys.size === 0 ? undefined : [...keys].join(', ')
 }
 
-/** Whether our code met what it does not know how to read. */
+/** Whether our code failed to read a key. */
 function isCodeFailure(error: unknown): boolean {
   if (!(error instanceof RedisReplyError)) return false
   const { code, message } = error

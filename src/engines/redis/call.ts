@@ -12,10 +12,10 @@ import type { Ballot } from './ballot.js'
 import { heldText } from './held-text.js'
 import type { Group, Names } from './names.js'
 
-/** What the server does: operations of the contract, and what it does for operators and quorums. */
+/** Operations that the server executes: those of the contract, and more for operators and quorums. */
 export type ServerOperation = Operation | Take | Raise
 
-/** A request is taken from its session. */
+/** Takes a request away from its session. */
 interface Take {
   readonly type: 'take'
   readonly request: Pick<LockRequest, 'id' | 'claims'>
@@ -23,7 +23,7 @@ interface Take {
   readonly number: number
 }
 
-/** All numbers from now on are greater. */
+/** Makes all later numbers greater than `least`. */
 interface Raise {
   readonly type: 'raise'
   readonly least: number
@@ -36,7 +36,7 @@ export interface Caller {
   readonly memberText: string
 }
 
-/** A claim as the server gets it. Keys are named by their places among those of the call. */
+/** A claim as it is sent to the server. `held` is the place of the held key among the keys of the call. */
 interface SentClaim {
   readonly held: number
   readonly key: string
@@ -45,7 +45,7 @@ interface SentClaim {
   readonly max?: number
 }
 
-/** What is to be read, as the server gets it. */
+/** A read as it is sent to the server, with the places of keys among the keys of the call. */
 interface SentRead {
   readonly keys: readonly number[]
   readonly ids: readonly SentId[]
@@ -56,12 +56,12 @@ interface SentId {
   readonly id: string
 }
 
-/** The keys and arguments of one call, as operations are added to it. */
+/** Collects the keys and arguments of one call. */
 export class CallArguments {
   readonly #names: Names
   readonly #caller: Caller
   readonly #keys: string[]
-  /** What the server may read in addition to the keys that it gets. */
+  /** Further keys, which the server only reads. */
   readonly #companions: string[] = []
   readonly #operations: object[] = []
 
@@ -78,12 +78,12 @@ export class CallArguments {
     return [String(keys.length), ...keys, member.session, JSON.stringify(this.#operations), memberText]
   }
 
-  /** Adds an operation: as a vote, if it has a ballot. */
+  /** Adds an operation; with a ballot, as a vote. */
   add(operation: ServerOperation, ballot?: Ballot): void {
     this.#operations.push(this.#sent(operation, ballot))
   }
 
-  /** Written out, because to copy objects into others takes several times as long, for each lock. */
+  /** Lists all fields, because copying objects into others takes several times as long, for each lock. */
   #sent(operation: ServerOperation, ballot: Ballot | undefined): object {
     const { type } = operation
     switch (type) {
@@ -155,7 +155,7 @@ export class CallArguments {
       case 'commit':
         return this.#commit(operation)
       default:
-        throw new TypeError(`${type} is not one call`)
+        throw new TypeError(`${type} is not a single call`)
     }
   }
 
@@ -174,7 +174,7 @@ export class CallArguments {
     }
   }
 
-  /** What a held key says about its holder. Undefined for the member's text, which a call states once. */
+  /** The details of a held key. Undefined for `memberText`, which a call contains once. */
   #details({ label, claims }: LockRequest): string | undefined {
     return label === undefined && claims.length === 1
       ? undefined
@@ -207,19 +207,19 @@ export class CallArguments {
     return keys.map(key => ({ held: this.#held(key), key }))
   }
 
-  /** Names a held key, and what else the server may read with it. @returns its place */
+  /** Adds a held key and its companions. @returns its place */
   #held(key: string): number {
     for (const name of this.#names.companions(key)) this.#companions.push(name)
     return this.#place(this.#names.held(key))
   }
 
-  /** Names a key. @returns its place among the keys, from 1 */
+  /** Adds a key. @returns its place among the keys, from 1 */
   #place(name: string): number {
     return this.#keys.push(name)
   }
 }
 
-/** The keys that an operation is about; nothing for one that is about all. */
+/** The keys of an operation; none for one that is about all keys. */
 export function keysOf(operation: ServerOperation): readonly string[] {
   switch (operation.type) {
     case 'read':
@@ -237,12 +237,14 @@ export function keysOf(operation: ServerOperation): readonly string[] {
   }
 }
 
-/** How long the entry of a waiter blocks others without a sign of its session; 0 for a request that does not wait. */
+/**
+ * How long a waiter blocks others without a check-in or a sign, in milliseconds; 0 for a request that does not wait.
+ */
 function lifeOf(operation: WaitTerms): number {
   return operation.wait > 0 ? whole(entryTtl(operation)) : 0
 }
 
-/** Redis counts in whole milliseconds; Infinity is as long as its clocks go. */
+/** Rounds up to the whole milliseconds of Redis, and limits Infinity to the largest exact number. */
 function whole(milliseconds: number): number {
   return Math.min(Math.ceil(milliseconds), Number.MAX_SAFE_INTEGER)
 }

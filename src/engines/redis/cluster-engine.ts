@@ -19,7 +19,7 @@ import { keysOf } from './call.js'
 import type { RedisEngine } from './redis-engine.js'
 
 /**
- * The engine on a Redis Cluster. A call reaches the keys of one hash slot only, so this refuses locks and
+ * The engine on a Redis Cluster. A call reaches only the keys of one hash slot. So this engine rejects locks and
  * transactions on several slots, and reads slot by slot.
  */
 export class ClusterEngine implements Engine {
@@ -76,7 +76,7 @@ export class ClusterEngine implements Engine {
     await this.#engine.leave()
   }
 
-  /** @throws InvalidArgumentError when no call could reach all these keys */
+  /** @throws InvalidArgumentError when the keys are in several hash slots */
   #refuseSpread(what: 'lock' | 'transaction', keys: readonly string[]): void {
     const [first, ...others] = keys
     const spread = others.find(key => this.#engine.slotOf(key) !== this.#engine.slotOf(first!))

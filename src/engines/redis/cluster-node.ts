@@ -3,8 +3,8 @@ import type { RedisLink } from './clients/redis-link.js'
 import type { Names } from './names.js'
 
 /**
- * The URL to open instead when a link to one server leads to a node of a Redis Cluster, which refuses calls whose
- * keys lie in several hash slots; undefined otherwise, also when the server does not say.
+ * Returns the URL to open instead if a link to one server leads to a node of a Redis Cluster, which refuses calls with
+ * keys in several hash slots. Otherwise, and if the server does not answer, returns undefined.
  */
 export async function clusterUrl(link: RedisLink, names: Names): Promise<string | undefined> {
   if (link.cluster) return undefined

@@ -3,21 +3,22 @@ import type { Answered, RedisLink } from './clients/redis-link.js'
 import type { ServerCode } from './lua/server-code.js'
 
 /**
- * Called when a call has to be made again, with the promise of that. Later calls must wait for it to be executed after
- * this one; calls that are under way fail like this one, and keep their order.
+ * Called when a call has to be repeated, with the promise of its answer. Later calls must wait until it is executed.
+ * Calls that are under way fail like this one, and keep their order.
  */
 type Again = (answered: Promise<Answered>) => Promise<Answered>
 
 const unheld: Again = answered => answered
 
 /**
- * Has servers execute code: as a function where they have functions (Redis 7, Valkey) and the login may load them, else
- * as a script. The server makes a function once, but compiles a script once and makes all that is in it again at each
- * call, which takes it longer than most operations. A call is one command, and more where a server does not know the code.
+ * Executes code on servers: as a function if they have functions (Redis 7, Valkey) and the login may load them, else as
+ * a script. The server creates the functions of a library once. It compiles a script once, but creates its functions
+ * again at each call, which takes longer than most operations. A call is one command, or more if a server does not know
+ * the code yet.
  */
 export class CodeCalls {
   readonly #link: RedisLink
-  /** Whether no server has refused functions so far. */
+  /** False once a server has refused functions permanently. */
   #hasFunctions = true
 
   constructor(link: RedisLink) {
@@ -49,7 +50,7 @@ export class CodeCalls {
     ]
     if (outcome.status === 'fulfilled') return outcome.value
     if (!isUnknownFunction(outcome.reason) && !this.#refuses(outcome.reason)) throw outcome.reason
-    // For want of memory a server loads no function. Elsewhere on a cluster the function may have been loaded.
+    // A server with a full memory loads no function. On a cluster, another node may have loaded it.
     if (reason !== undefined) this.#refuses(reason)
     return this.#runScript(route, code, args)
   }
@@ -68,11 +69,11 @@ export class CodeCalls {
     return again(this.#link.call(route, ['EVAL', code.script, ...args]))
   }
 
-  /** Whether the server refuses functions, for now or for good, but may execute the script. */
+  /** Whether the server refuses functions, for now or permanently, but may execute the script. */
   #refuses(error: unknown): boolean {
     if (!(error instanceof RedisReplyError)) return false
-    // It refuses every function then, but of a script only the commands that need memory, or write. If that is over at
-    // once, a call can be executed after one that was sent behind it.
+    // It then refuses every function, but of a script only the commands that need memory or write. If that state ends
+    // at once, a later call may be executed before this one.
     if (FOR_NOW.has(error.code)) return true
     const isForGood = NO_SUCH_COMMAND.test(error.message)
     if (isForGood) this.#hasFunctions = false
@@ -80,10 +81,10 @@ export class CodeCalls {
   }
 }
 
-/** A full memory, too few replicas, or data that could not be saved. */
+/** Error codes for a full memory, too few replicas, or data that could not be saved. */
 const FOR_NOW: ReadonlySet<string> = new Set(['OOM', 'NOREPLICAS', 'MISCONF'])
 
-/** Servers without functions, among them hosted ones, say it in their own ways, and so does one that forbids them. */
+/** The errors of servers without functions, among them hosted ones, and of servers that forbid them. They differ. */
 const NO_SUCH_COMMAND =
   /unknown (?:sub)?command|permissions to run|unsupported|not (?:allowed|available|implemented|supported)/i
 

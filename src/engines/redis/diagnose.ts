@@ -15,7 +15,7 @@ import { redisFindings } from './diagnosed-findings.js'
 
 /**
  * Diagnoses each Redis server of a URL: one, the master of Sentinels, all masters of a cluster, or all of a quorum.
- * @throws UnavailableError when a server can't be reached that is not one of a quorum.
+ * @throws UnavailableError when a server can't be reached; for a quorum, when none can.
  */
 export async function diagnoseRedis(url: string): Promise<Diagnosis> {
   const isQuorum = /^rediss?-quorum:/.test(url)

@@ -5,7 +5,7 @@ import type { ClockFacts } from '../../engine/kit/clock-findings.js'
 /** Sends a command to one server. */
 export type Send = (args: readonly string[]) => Promise<Reply>
 
-/** What a server reports about itself; undefined is what it does not let this user see. */
+/** Facts that a server reports about itself. A fact is undefined if this user may not see it. */
 export interface RedisFacts extends ClockFacts {
   /** Its address. */
   readonly name: string
@@ -21,7 +21,7 @@ export interface RedisFacts extends ClockFacts {
 const SETTINGS = ['appendonly', 'appendfsync', 'save', 'maxmemory', 'maxmemory-policy']
 
 /**
- * Asks a server for all that matters.
+ * Asks a server for its facts.
  * @param name its address; a node of a cluster reports its own.
  */
 export async function redisFacts(send: Send, name: string, isOfCluster: boolean): Promise<RedisFacts> {

@@ -5,8 +5,8 @@ import type { RedisFacts } from './diagnosed-facts.js'
 const MIN_VERSION = 7
 
 /**
- * Returns what weakens the promises on one server.
- * @param minReplicas what the URL asks for.
+ * Returns the reasons why one server weakens the promises.
+ * @param minReplicas the option of the URL.
  */
 export function redisFindings(facts: RedisFacts, minReplicas: number): Finding[] {
   return [

@@ -1,6 +1,9 @@
 import type { RedisLink } from './clients/redis-link.js'
 
-/** Listens to foreign clients that announce freed keys, while a request waits for the key right behind them. */
+/**
+ * Subscribes to the channels on which foreign clients announce freed keys, while a request is the first waiter behind
+ * such a client.
+ */
 export class FreedChannels {
   readonly #link: RedisLink
   readonly #waiting = new Map<string, Set<string>>()
@@ -9,12 +12,12 @@ export class FreedChannels {
     this.#link = link
   }
 
-  /** From now on the request waits for a message on this channel. */
+  /** Adds a request that waits for messages on this channel. */
   add(channel: string, id: string): void {
     const known = this.#waiting.get(channel)
     if (known) return void known.add(id)
     this.#waiting.set(channel, new Set([id]))
-    // A missed message is made up for by looking again.
+    // The waiter checks in even without a message.
     this.#link.subscribe(channel).catch(() => undefined)
   }
 
@@ -25,7 +28,7 @@ export class FreedChannels {
     this.#link.unsubscribe(channel).catch(() => undefined)
   }
 
-  /** The requests that wait for a message on this channel; undefined for another channel. */
+  /** The requests that wait for messages on this channel; undefined for another channel. */
   waiting(channel: string): readonly string[] | undefined {
     const known = this.#waiting.get(channel)
     return known && [...known]

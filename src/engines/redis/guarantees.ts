@@ -34,7 +34,7 @@ const LOST_COMMITS: Weakness = {
   how: 'The newest commits are lost if a server fails before they are on its disk or on its replica.',
 }
 
-/** What the Redis engine promises, on one server or on a cluster. */
+/** The promises of the Redis engine, on one server or on a cluster. */
 export const redisGuarantees: Guarantees = {
   engine: 'redis',
   scope: 'network',

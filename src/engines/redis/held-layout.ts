@@ -3,11 +3,11 @@ import { ServerCode } from './lua/server-code.js'
 import { tableCode } from './lua/table-code.js'
 import type { RedisOptions } from './redis-options.js'
 
-/** What a held key looks like, and all that depends on it. */
+/** The format of held keys, and everything that depends on it. */
 export interface HeldLayout {
-  /** Executes calls. */
+  /** The code that executes calls. */
   readonly code: ServerCode
-  /** The type of a held key: as commands call it, and in words. */
+  /** The type of a held key: as commands name it, and in words. */
   readonly type: 'string' | 'hash'
   readonly noun: string
   /** The command that reads the text of a held key. */
@@ -18,7 +18,7 @@ export interface HeldLayout {
   readonly freed?: (name: string) => string
 }
 
-/** The layouts by how the option names them. */
+/** The layouts, by the values of the option `layout`. */
 export const HELD_LAYOUTS: Readonly<Record<NonNullable<RedisOptions['layout']>, HeldLayout>> = {
   string: {
     code: new ServerCode(tableCode()),
@@ -40,7 +40,7 @@ export const HELD_LAYOUTS: Readonly<Record<NonNullable<RedisOptions['layout']>, 
   },
 }
 
-/** As the code has it, too. */
+/** The same as `companion` in `held-hashes.lua`. */
 function redissonName(what: string, name: string): string {
   return `${what}:${name.includes('{') ? name : `{${name}}`}`
 }

@@ -1,16 +1,16 @@
 import type { Claim } from '../../engine/claim.js'
 import type { SessionInfo } from '../../engine/contract.js'
 
-/** What a held key says about its holder, after what the code puts in front. */
+/** The details of a holder in the text of a held key, after the fields that the code writes. */
 interface Details {
   readonly host: string
   readonly pid: number
   readonly label?: string | undefined
-  /** All keys of the grant, where it has more than one. */
+  /** All keys of the grant, if it has more than one. */
   readonly keys?: readonly string[] | undefined
 }
 
-/** The details of a grant, which has the member's label if it has none of its own. */
+/** Returns the details of a grant, with the label of the member if it has none of its own. */
 export function heldText(member: SessionInfo, label?: string, claims: readonly Claim[] = []): string {
   const keys = claims.length > 1 ? claims.map(({ key }) => key) : undefined
   return JSON.stringify({
@@ -31,7 +31,7 @@ export class HeldText {
     readonly details: string,
   ) {}
 
-  /** Reads such a text; undefined for that of a foreign client. */
+  /** Parses such a text; undefined for the text of a foreign client. */
   static of(text: string): HeldText | undefined {
     const [, id, number, since, details] = /^signalbox\/1 (\S+) (\d+) (\d+) (.*)$/s.exec(text) ?? []
     return id === undefined ? undefined : new HeldText(id, Number(number), Number(since), details!)
@@ -47,7 +47,7 @@ function sessionOf(id: string): string {
   return id.slice(0, Math.max(0, id.lastIndexOf('.')))
 }
 
-/** The process that a request belongs to; nothing is known of foreign clients. */
+/** The process that a request belongs to, with empty fields for a foreign client. */
 export function whoIs(
   id: string,
   details: string,

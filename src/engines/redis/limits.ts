@@ -16,10 +16,10 @@ const DECISION = new ServerCode(limitCode())
 const LOOK = new ServerCode(limitLookCode(), ['no-writes'])
 /** Number of days, from yesterday, whose boundaries are sent to the server, which knows no time zones. */
 const DAYS = 4
-/** Numbers beyond are as good as infinite. */
+/** Maximum number that is sent, also instead of Infinity. */
 const ENDLESS = 1e15
 
-/** Reserves permits by code in Redis: one call each, at the server's clock. */
+/** Reserves permits by code in Redis, with one call for each request, by the server's clock. */
 export class RedisLimits {
   readonly #link: RedisLink
   readonly #code: CodeCalls
@@ -35,7 +35,7 @@ export class RedisLimits {
   /** @param key where the limiter is kept. Rejects as the link does. */
   async reservePermits(key: string, request: ReservePermits): Promise<PermitReservation> {
     const { answer, earliest, latest } = await sentAgain(isAgain => {
-      // What the first call has reserved counts as used. Permits must not be returned twice.
+      // Permits that the first call has reserved count as used. Permits must not be returned twice.
       const sent = isAgain ? { ...request, returns: [] } : request
       return this.#run(DECISION, key, limitArguments(++this.#calls, sent, Date.now()))
     })
@@ -106,7 +106,7 @@ export function limitArguments(call: number, request: ReservePermits, wall: numb
 
 const cachedWords = new WeakMap<WindowDefinition, readonly string[]>()
 
-/** A definition as the code takes it. */
+/** The arguments for a definition. */
 function definitionOf(window: WindowDefinition): readonly string[] {
   let words = cachedWords.get(window)
   if (!words) {
@@ -117,7 +117,7 @@ function definitionOf(window: WindowDefinition): readonly string[] {
   return words
 }
 
-/** Equal units that follow each other, with how many they are. */
+/** Runs of equal units, with their lengths. */
 function runsOf(units: readonly Unit[]): readonly (readonly [count: number, unit: Unit])[] {
   const runs: [number, Unit][] = []
   for (const unit of units) {
@@ -132,7 +132,7 @@ function isSame(one: Unit, other: Unit): boolean {
   return one === other || (one.n === other.n && one.more === other.more && one.within === other.within)
 }
 
-/** What the code has answered; undefined when it did not know the day. */
+/** Parses the answer; undefined if the server's time is outside of the days that were sent. */
 export function reservedOf(answer: Reply, { windows, explain }: ReservePermits): Reserved | undefined {
   const [now, hold, pausedUntil, flat, explained, contenders = 0, fadesAt = 'inf'] = answer as readonly [
     string,
@@ -173,7 +173,7 @@ export function reservedOf(answer: Reply, { windows, explain }: ReservePermits):
 
 const known = new Map<string, readonly number[]>()
 
-/** When the days of a time zone begin, from yesterday on; none where periods are of equal length. */
+/** When the days of a time zone begin, from yesterday on; empty for periods of equal length. */
 function daysOf({ timeZone, per }: WindowDefinition, wall: number): readonly number[] {
   const periods = periodsOf(timeZone, per)
   if (!(periods instanceof ZoneDays)) return []

@@ -10,7 +10,7 @@ import { sharedLink } from './clients/shared-link.js'
 import { ServerLink } from './clients/server-link.js'
 import type { RedisPlace } from './redis-url.js'
 
-/** Makes links over connections of their own to what a URL means. */
+/** Makes links to the servers of a URL, over connections of their own. */
 export function linkTo(
   { login, name, server }: RedisPlace,
   connect: ClientPackage,
@@ -32,7 +32,7 @@ export function linkTo(
   }
 }
 
-/** Makes links over an existing client: its connections for commands, and further ones like them. */
+/** Makes links over an existing client. They use its connections for commands, and open further ones like them. */
 export function linkOver({ client, kind }: Existing, timeouts = DEFAULT_TIMEOUTS): LinkMaker {
   return listener => {
     const parts = { name: client.name, listener, clock: systemClock, timeouts }
@@ -50,8 +50,9 @@ export function linkOver({ client, kind }: Existing, timeouts = DEFAULT_TIMEOUTS
 }
 
 /**
- * Makes links as {@link linkTo} does that share their connections with others to the same place. With `minReplicas`
- * each has its own, because a server executes nothing else that comes over a connection while it waits for replicas.
+ * Makes links as {@link linkTo} does, which share their connections with other links to the same servers. With
+ * `minReplicas` each link has its own: while a server waits for replicas, it executes nothing else on the same
+ * connection.
  */
 export function sharedLinkTo(place: RedisPlace, connect: ClientPackage): LinkMaker {
   const { login, name, options, server } = place

@@ -1,24 +1,24 @@
 import { slotOf, tagOf } from './slot.js'
 
-/** What one call can reach: everything of a hash slot on Cluster, everything elsewhere. */
+/** The names of everything that one call can reach: one hash slot on Cluster, otherwise all. */
 export interface Group {
-  /** The counter of numbers and versions; also what a call is routed by. */
+  /** The counter of numbers and versions; also the route of calls. */
   readonly numbers: string
   readonly queues: string
   readonly requests: string
   /** When the last sign of life of each session came. */
   readonly signs: string
-  /** What the names of the channels begin with by which sessions are woken. */
+  /** Prefix of the channels that notify sessions. */
   readonly channels: string
 }
 
-/** The layout's number stands in every name, so that another layout never takes these for its own. */
+/** Every name contains the version of the layout, so that another version never uses these keys. */
 const LAYOUT = 'signalbox:1:'
-/** What is in every name but those of held keys. */
+/** Part of every name except those of held keys. */
 export const OWN = `${LAYOUT}{`
 const NOTHING: readonly string[] = []
 
-/** The names of everything in Redis that belongs to a key prefix. */
+/** The names of all keys and channels in Redis under a prefix. */
 export class Names {
   readonly #prefix: string
   readonly #cluster: boolean
@@ -27,7 +27,7 @@ export class Names {
 
   /**
    * @param prefix comes before every name.
-   * @param cluster whether the hash tag of a name must show its slot.
+   * @param cluster whether the hash tag of a name must determine its slot.
    * @param companions the names of the keys that may be read when the held key of this name is freed.
    */
   constructor(
@@ -40,29 +40,29 @@ export class Names {
     this.#companions = companions
   }
 
-  /** The key that is there while the lock is held. */
+  /** The key that exists while the lock is held. */
   held(key: string): string {
     return this.#prefix + key
   }
 
-  /** Whether the name of its held key is one of those that are kept for other things, of this prefix or another. */
+  /** Whether the held key would have a name that is reserved for other data, of this prefix or another. */
   isTaken(key: string): boolean {
     return this.held(key).includes(OWN, Math.max(0, this.#prefix.length - OWN.length + 1))
   }
 
-  /** The keys of others that may be read when the lock is freed. */
+  /** The keys of foreign clients that may be read when the lock is freed. */
   companions(key: string): readonly string[] {
     return this.#companions(this.held(key))
   }
 
-  /** The lock key of such a name, or undefined when it is not one of ours. */
+  /** The lock key of a name made by {@link held}; undefined for a name of other data. */
   keyOfHeld(name: string): string | undefined {
     if (!name.startsWith(this.#prefix)) return undefined
     const key = name.slice(this.#prefix.length)
     return key.startsWith(LAYOUT) ? undefined : key
   }
 
-  /** Where the queues and the counter of a lock or store key are. */
+  /** The names for the slot of a lock or store key. */
   group(key: string): Group {
     const tag = this.#tag(key)
     const known = this.#groups.get(tag)
@@ -72,22 +72,22 @@ export class Names {
     return group
   }
 
-  /** Where the value of a store key is, and the channel on which its changes are published. */
+  /** The key of a value; also the channel on which its changes are published. */
   value(key: string): string {
     return this.#inSlot('value', key)
   }
 
-  /** Where the ids are that were recorded with a store key. */
+  /** The key of the IDs that are recorded with a store key. */
   ids(key: string): string {
     return this.#inSlot('ids', key)
   }
 
-  /** Where all is that is known of a limiter. */
+  /** The key of the state of a limiter. */
   limit(name: string): string {
     return this.#inSlot('limit', name)
   }
 
-  /** A pattern for SCAN that finds what is known of all limiters. */
+  /** A pattern for SCAN that finds all limiters. */
   get limitsPattern(): string {
     return `${escaped(this.#prefix + LAYOUT)}*}:limit:*`
   }
@@ -102,7 +102,7 @@ export class Names {
     return this.#after('}:value:', name)
   }
 
-  /** A pattern for SCAN that finds the values of all store keys that begin so. */
+  /** A pattern for SCAN that finds the values of all store keys that begin with `start`. */
   valuePattern(start: string): string {
     return `${escaped(this.#prefix + LAYOUT)}{*}:value:${escaped(start)}*`
   }
@@ -112,7 +112,7 @@ export class Names {
     return this.#after('}:ids:', name)
   }
 
-  /** A pattern for SCAN that finds the held keys of all lock keys that begin so. */
+  /** A pattern for SCAN that finds the held keys of all lock keys that begin with `start`. */
   heldPattern(start: string): string {
     return `${escaped(this.#prefix + start)}*`
   }
@@ -131,7 +131,7 @@ export class Names {
     return `${this.#prefix}${LAYOUT}{${this.#tag(key)}}:${word}:${key}`
   }
 
-  /** What comes after the hash tag and this word. */
+  /** The part of a name after the hash tag and this word. */
   #after(word: string, name: string): string | undefined {
     const tag = name.indexOf('}', this.#prefix.length)
     return name.startsWith(word, tag) ? name.slice(tag + word.length) : undefined

@@ -10,9 +10,9 @@ import { redisOptions, type ExistingRedis } from './redis-options.js'
 import { parseRedisUrl } from './redis-url.js'
 
 /**
- * The engine of a Redis URL, or over a client that is given.
- * @throws InvalidArgumentError when the URL, the client or an option is unfit; UnavailableError when no client package
- * is installed
+ * Opens the engine of a Redis URL or of an existing client.
+ * @throws InvalidArgumentError when the URL, the client or an option is invalid; MissingPackageError when no client
+ * package is installed
  */
 export async function openRedis(source: string | ExistingRedis): Promise<Engine> {
   if (typeof source === 'string') {
@@ -22,7 +22,7 @@ export async function openRedis(source: string | ExistingRedis): Promise<Engine>
   const { redis, ...more } = source
   const options = redisOptions(more)
   const given = detectClient(redis)
-  // What the client itself puts before keys, the engine does for it: in channels and calls the client would not.
+  // The engine adds the client's key prefix itself, because the client does not add it in channels and calls.
   return engineOver(linkOver(given), { ...options, prefix: given.client.keyPrefix + options.prefix })
 }
 

@@ -20,10 +20,10 @@ const NO_EXPIRY = -1
 /** The beginning of the text of a held key, also if it has several holders. */
 const OWN_TEXT = 'signalbox/1 '
 
-/** A request as `inspect` shows it, with what distinguishes it from all others. */
+/** A request as `inspect` shows it, with its ID. */
 export interface IdentifiedReport extends RequestReport {
   readonly id: string
-  /** Its place in the queue of the key: the lesser text comes first. */
+  /** Its place in the queue of the key: lower texts come first. */
   readonly order: string
 }
 
@@ -36,7 +36,7 @@ export interface OperatorParts {
   readonly errors: CallErrors
 }
 
-/** A key that is held, and what it says about its holder. */
+/** A held key, and its holder. */
 interface HeldKey {
   readonly key: string
   readonly id: string
@@ -45,11 +45,11 @@ interface HeldKey {
   readonly age: number
   /** Infinity for a client of another library that has set no expiry. */
   readonly expiresIn: number
-  /** Whether such a client holds it. */
+  /** Whether a client of another library holds it. */
   readonly isForeign: boolean
 }
 
-/** Looks at the requests of all sessions, and takes them away. Methods reject as the link does. */
+/** Lists and removes the requests of all sessions. Methods reject as the link does. */
 export class Operator {
   readonly #parts: OperatorParts
 
@@ -58,8 +58,8 @@ export class Operator {
   }
 
   /**
-   * The requests that are asked for, with their ids, each key's in order: those with a record from their groups, and
-   * grants that are known by their held keys only.
+   * Returns the requests for these keys with their IDs, in order for each key: those with a record, and grants that
+   * only their held keys show.
    */
   async reports({ prefix, exact = false }: Inspect): Promise<readonly IdentifiedReport[]> {
     const { layout, names } = this.#parts
@@ -68,10 +68,11 @@ export class Operator {
     for (const group of groups) for (const report of await this.#reports(group)) reports.push(report)
     const recorded = new Set(reports.map(({ id, key }) => `${id} ${key}`))
     const heldNames = exact ? [names.held(prefix)] : await this.#scan(names.heldPattern(prefix), layout.type)
-    // In a search, a key with another text is no lock. If the caller names the lock, another client holds it.
+    // A search also finds keys of other programs, which are not locks. If the caller names the lock, another client
+    // holds it.
     const known = (await this.#heldKeys(heldNames)).filter(({ isForeign }) => exact || !isForeign)
-    const light = known.filter(({ key, id }) => !recorded.has(`${id} ${key}`))
-    const held = light.map(({ key, id, details, number, age, expiresIn }) => ({
+    const unrecorded = known.filter(({ key, id }) => !recorded.has(`${id} ${key}`))
+    const held = unrecorded.map(({ key, id, details, number, age, expiresIn }) => ({
       id,
       order: '',
       key,
@@ -82,8 +83,8 @@ export class Operator {
       age,
       expiresIn,
     }))
-    // A holder that has released its key since, and another has taken it.
-    const replaced = new Set(light.map(({ key }) => key))
+    // Keys that their recorded holders have released since, and that other holders have taken.
+    const replaced = new Set(unrecorded.map(({ key }) => key))
     const others = reports
       .filter(({ key }) => (exact ? key === prefix : key.startsWith(prefix)))
       .filter(({ key, phase }) => phase !== 'held' || !replaced.has(key))
@@ -112,11 +113,11 @@ export class Operator {
     return this.#take(group, one.id, number, claims)
   }
 
-  /** The first store keys that are asked for, of which SCAN finds all, in no order. */
+  /** Returns the first store keys of the list. SCAN finds all of them, in no order. */
   async list(list: List): Promise<string[]> {
     const { names } = this.#parts
     const first = new FirstKeys(list)
-    // Of every type, so that what another program has put in the place of a value is reported by its key.
+    // Finds keys of every type, so that a value that another program has replaced is also listed.
     await this.#eachName(names.valuePattern(list.prefix), [], name => {
       const key = names.keyOfValue(name)
       if (key !== undefined) first.add(key)
@@ -133,7 +134,7 @@ export class Operator {
     })
   }
 
-  /** @returns how many requests were taken away. */
+  /** Removes all requests of a session. @returns the number of removed requests */
   async revoke({ session }: Revoke): Promise<number> {
     const all = await this.reports({ type: 'inspect', prefix: '' })
     const its = all.filter(report => report.session === session)
@@ -154,7 +155,9 @@ export class Operator {
     return (await this.#parts.calls.send(group, { type: 'inspect', prefix: '' })) as ServerReport[]
   }
 
-  /** The groups in which there are queues. A replica shows what is held without one, but can't execute a call for them. */
+  /**
+   * The groups that have recorded requests. Without any, `reports` needs no call, which a replica could not execute.
+   */
   async #groups(): Promise<Group[]> {
     const { names } = this.#parts
     const found = await this.#scan(names.requestsPattern, 'hash')
@@ -162,8 +165,8 @@ export class Operator {
   }
 
   /**
-   * Those of these names that one holder has: an exclusive grant, or what another program has put there.
-   * @param heldNames of the keys that are there while a lock is held.
+   * The held keys among these that have one holder: an exclusive grant or another program.
+   * @param heldNames the names of the keys.
    */
   async #heldKeys(heldNames: readonly string[]): Promise<HeldKey[]> {
     const { names } = this.#parts
@@ -215,7 +218,7 @@ export class Operator {
     return [...names]
   }
 
-  /** Calls `take` with each name, with some of them more than once. @param filter further arguments of SCAN */
+  /** Calls `take` with each name, perhaps more than once. @param filter further arguments of SCAN */
   async #eachName(pattern: string, filter: readonly string[], take: (name: string) => void): Promise<void> {
     const { link } = this.#parts
     for (const master of await link.masters()) {
@@ -227,7 +230,7 @@ export class Operator {
         const answer = await sentAgain(() => master(args))
         const [next, page] = answer as readonly [string, readonly string[]]
         for (const name of page) take(name)
-        // A new connection may lead to another server, to which the cursor means something else.
+        // A new connection may lead to another server, where the cursor is invalid, so the scan begins again.
         cursor = link.epoch === epoch ? next : undefined
       } while (cursor !== '0')
     }

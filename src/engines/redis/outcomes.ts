@@ -13,11 +13,11 @@ import type { ServerOperation } from './call.js'
 import type { Reply } from './clients/connection.js'
 import { whoIs } from './held-text.js'
 
-/** An operation that failed alone within its call. */
+/** The failure of one operation in a call. */
 export class OperationFailure {
   /**
-   * @param message what Redis or the code says of it.
-   * @param unreadable the name of the key with something else than a value in the place of one, if that is why.
+   * @param message the error of Redis or of the code.
+   * @param unreadable the name of the key that another program has written to, if that is the cause.
    */
   constructor(
     readonly message: string,
@@ -25,7 +25,7 @@ export class OperationFailure {
   ) {}
 }
 
-/** Why an operation failed alone; undefined when it did not. */
+/** The failure of an operation; undefined if it succeeded. */
 function failureIn(answer: Reply): OperationFailure | undefined {
   if (typeof answer !== 'object') return undefined
   const [state, about] = answer ?? []
@@ -33,7 +33,7 @@ function failureIn(answer: Reply): OperationFailure | undefined {
   return state === 'error' ? new OperationFailure(text(about)) : undefined
 }
 
-/** What the code says of one operation, in the words of the contract. */
+/** Converts the answer to one operation to its outcome in the contract. */
 export function outcomeOf(operation: ServerOperation, answer: Reply): unknown {
   const failure = failureIn(answer)
   if (failure) return failure
@@ -72,11 +72,11 @@ export function outcomeOf(operation: ServerOperation, answer: Reply): unknown {
 export interface ServerReport extends Omit<RequestReport, 'session' | 'host' | 'pid' | 'label'> {
   readonly id: string
   readonly details: string
-  /** Its place in the queue: the lesser text comes first. */
+  /** Its place in the queue: lower texts come first. */
   readonly order: string
 }
 
-/** The requests that have a record, in order of arrival. */
+/** Parses the recorded requests, in order of arrival. */
 export function reportsOf(answer: Reply): ServerReport[] {
   const reports = list(list(answer)[1]!).map(item => {
     const [key, id, details, mode, permits, max, phase, number, age, expiresIn, order] = list(item)
@@ -131,7 +131,7 @@ function signOutcome([, next, due]: readonly Reply[]): SignOutcome {
   return { next: delay(next), due: list(due!).map(text) }
 }
 
-/** Milliseconds; the code answers with a negative number instead of Infinity. */
+/** Parses milliseconds; a negative number stands for Infinity. */
 function delay(reply: Reply | undefined): number {
   return Number(reply) < 0 ? Infinity : Number(reply)
 }
@@ -159,10 +159,10 @@ function readOutcome(answer: Reply): ReadOutcome {
 }
 
 const ABSENT: Versioned = { value: undefined, version: 0 }
-/** What another program has put there is no JSON to its reader, and has a version that no value has. */
+/** Stands for a text that another program has written: not JSON, with a version that no value has. */
 const UNREADABLE: Versioned = { value: 'not written by Signalbox', version: -1 }
 
-/** A value as it is stored: its version, a space, and the JSON text. */
+/** Parses a stored value: its version, a space, and the JSON text. */
 function versioned(stored: string): Versioned {
   if (stored === '') return ABSENT
   const space = stored.indexOf(' ')

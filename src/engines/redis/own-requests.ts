@@ -16,34 +16,36 @@ import type { HeldLayout } from './held-layout.js'
 import type { Group, Names } from './names.js'
 
 /**
- * Maximum time for which missing messages are taken to mean that no other request waits, in milliseconds: one may be
- * lost.
+ * How long a grant counts as uncontended while no message arrives, in milliseconds. It is short, because a message may
+ * be lost.
  */
 const ALONE_FOR = 20
-/** How long a request outlives its lease in this process's memory, in milliseconds. */
+/** How long this process remembers a request after its lease, in milliseconds. */
 const REMEMBERED = 5000
-/** So many requests at least come between two looks for those that can be forgotten. */
+/** Minimum number of remembered requests before expired ones are forgotten. */
 const MIN_SWEPT = 1024
-/** The pause after an answer was lost until all waiters look, in milliseconds. */
+/** Delay after a lost answer until all waiters check in, in milliseconds. */
 const LOST_PAUSE = 100
 
-/** While a subscription is under way, waiters look this often, so that none misses its reservation, in milliseconds. */
-const LOOK_UNHEARD = CLAIM_WINDOW / 2
+/**
+ * How often waiters check in while the subscription is under way, so that none misses its reservation, in milliseconds.
+ */
+const CHECK_IN_UNSUBSCRIBED = CLAIM_WINDOW / 2
 
-/** What is known of a request of this session. */
+/** The known state of a request of this session. */
 interface Own {
   readonly request: LockRequest
   /** Milliseconds. */
   lease: number
-  /** Whether it stands in a queue, as far as is known. */
+  /** Whether it is in a queue, as far as is known. */
   isWaiting: boolean
-  /** From when on it can't be there any more: clock time. */
+  /** When it has certainly ended on the server: clock time. */
   until: number
-  /** Ends the time for which no other request is known to wait; null when that could not be known. */
+  /** Ends the time for which its grant counts as uncontended; null if this session was not subscribed. */
   alone?: Timer | null
 }
 
-/** What the requests of a session need. */
+/** The parts that {@link OwnRequests} uses. */
 export interface OwnRequestsParts {
   readonly link: RedisLink
   readonly names: Names
@@ -52,21 +54,21 @@ export interface OwnRequestsParts {
   readonly cancel: (request: LockRequest) => Promise<unknown>
 }
 
-/** The requests of this session that may be in Redis, and the messages about them. */
+/** The requests of this session that may be on the server, and the messages about them. */
 export class OwnRequests {
   readonly #parts: OwnRequestsParts
   readonly #freed: FreedChannels
   readonly #late: LateRequests
   readonly #own = new Map<string, Own>()
   #sweepAt = MIN_SWEPT
-  /** The channels on which messages about them come, and those of them that are subscribed by now. */
+  /** The channels with messages about them, and those of the channels that are subscribed. */
   readonly #channels = new Set<string>()
   readonly #subscribed = new Set<string>()
-  /** Those whose subscription is under way: several round trips to a server that is far away. */
+  /** The channels whose subscription is under way: several round trips to a distant server. */
   readonly #entering = new Set<string>()
   #session = ''
   #listener: Listener | undefined
-  /** Makes up for the contents of a lost answer. */
+  /** Lets all waiters check in after a lost answer. */
   #afterLoss: Timer | undefined
 
   constructor(parts: OwnRequestsParts) {
@@ -81,7 +83,7 @@ export class OwnRequests {
     this.#listener = listener
   }
 
-  /** Ends the session. @returns the requests that may still be there. */
+  /** Ends the session. @returns the requests that may still be on the server. */
   end(): LockRequest[] {
     this.#listener = undefined
     this.#afterLoss?.cancel()
@@ -91,7 +93,7 @@ export class OwnRequests {
     return [...this.#own.values()].filter(({ until }) => until > now).map(({ request }) => request)
   }
 
-  /** An operation is about to be sent. */
+  /** Called before an operation is sent. */
   sending(operation: Operation): void {
     switch (operation.type) {
       case 'enqueue':
@@ -112,7 +114,7 @@ export class OwnRequests {
     }
   }
 
-  /** An operation was executed. @returns the outcome for its caller. */
+  /** Called after an operation was executed. @returns the outcome for its caller. */
   settled(group: Group, operation: ServerOperation, outcome: unknown): unknown {
     switch (operation.type) {
       case 'enqueue':
@@ -143,7 +145,7 @@ export class OwnRequests {
     return outcome
   }
 
-  /** Receives messages about requests from when the promise settles. A look makes up for those that came before. */
+  /** Subscribes to messages about requests. Then lets all waiters check in, because earlier messages were missed. */
   async listen(group: Group): Promise<void> {
     const channel = group.channels + this.#session
     if (this.#subscribed.has(channel)) return
@@ -156,7 +158,7 @@ export class OwnRequests {
     this.lookAtAll()
   }
 
-  /** Takes a message. @returns whether it is about requests. */
+  /** Handles a message. @returns whether it is about requests. */
   message(channel: string, text: string): boolean {
     if (this.#channels.has(channel)) {
       this.hint(text)
@@ -187,8 +189,8 @@ export class OwnRequests {
   }
 
   /**
-   * What a call does for requests of this very session is reported in its answer and nowhere else. Where that is lost,
-   * all waiters look where they stand, and again until they are answered.
+   * Called when an answer was lost. Only the answer reports changes to other requests of the same session, so all
+   * waiters check in, and again until they get an answer.
    */
   answerLost(): void {
     if (!this.#listener) return
@@ -203,7 +205,7 @@ export class OwnRequests {
     if (this.#listener) this.#late.lost(operation)
   }
 
-  /** Has every waiter look where it stands. */
+  /** Lets every waiter check in. */
   lookAtAll(): void {
     for (const [id, { isWaiting }] of [...this.#own]) if (isWaiting) this.#listener?.wake(id)
   }
@@ -227,7 +229,7 @@ export class OwnRequests {
     return this.#parts.clock.now() + lease + REMEMBERED
   }
 
-  /** Takes note of where a request stands. @returns the status for its caller */
+  /** Records the status of a request. @returns the status for its caller */
   #follow(group: Group, id: string, status: RequestStatus): RequestStatus {
     const own = this.#own.get(id)
     if (!own) return status
@@ -241,10 +243,10 @@ export class OwnRequests {
       this.#followFreed(id, false)
       return status
     }
-    // Where listening fails, a waiter looks again by itself, and the next one tries again to listen.
+    // If the subscription fails, a waiter still checks in by itself, and the next waiter tries to subscribe again.
     this.listen(group).catch(() => undefined)
     if (!this.#entering.has(group.channels + this.#session)) return status
-    return { ...status, checkInAfter: Math.min(status.checkInAfter, LOOK_UNHEARD) }
+    return { ...status, checkInAfter: Math.min(status.checkInAfter, CHECK_IN_UNSUBSCRIBED) }
   }
 
   /** Whether this session is notified when another request begins to wait for an uncontended grant. */
@@ -257,7 +259,7 @@ export class OwnRequests {
       own.alone = this.#parts.clock.after(ALONE_FOR, () => this.#listener?.contended(id), false)
       return true
     }
-    // Once a request, because it may not be allowed.
+    // Only once for each request, because it may not be allowed.
     if (alone === undefined) this.listen(group).catch(() => undefined)
     own.alone = null
     return false
@@ -269,7 +271,7 @@ export class OwnRequests {
     this.#own.delete(id)
   }
 
-  /** Subscribes to, or unsubscribes from, the messages of foreign clients that free what this request waits for. */
+  /** Subscribes to, or unsubscribes from, the messages of foreign clients that free the keys of this request. */
   #followFreed(id: string, isWanted: boolean): void {
     const { layout, names } = this.#parts
     const own = this.#own.get(id)

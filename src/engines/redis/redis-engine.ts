@@ -39,17 +39,19 @@ import { timeOf } from './server-time.js'
 /** Maximum number of requests that one operation of a sign of life names. */
 const MAX_NAMED = 100
 
-/** How the Redis engine is used. */
+/** Options of the Redis engine. */
 export interface RedisEngineOptions {
-  /** Comes before the name of everything that is kept in Redis. */
+  /** Prefix of all keys and channels in Redis. */
   readonly prefix: string
-  /** So many replicas must have a grant, a renewal or a commit before it counts; 0 for none. */
+  /** Minimum number of replicas that must have a grant, a renewal or a commit before it counts. */
   readonly minReplicas: number
-  /** What held keys look like. */
+  /** The format of held keys. */
   readonly layout: keyof typeof HELD_LAYOUTS
 }
 
-/** The lock table as code inside Redis: all processes that reach the same server or cluster. */
+/**
+ * The engine for all processes that reach the same Redis server or cluster. The server executes the lock table as code.
+ */
 export class RedisEngine implements Engine {
   readonly name: string
   readonly guarantees: Guarantees
@@ -116,7 +118,7 @@ export class RedisEngine implements Engine {
     this.#listener = listener
   }
 
-  /** @param ballot makes an enqueue, a poll or a renewal a vote. */
+  /** @param ballot makes an enqueue, a check-in or a renewal a vote. */
   submit<O extends Operation>(operation: O, ballot?: Ballot): Promise<OutcomeOf<O>>
   submit(operation: Operation, ballot?: Ballot): Promise<unknown> {
     if (!this.#listener) return Promise.reject(this.#closed())
@@ -187,7 +189,7 @@ export class RedisEngine implements Engine {
     return this.#attempt(() => this.#operator.reports(inspect))
   }
 
-  /** Receives hints from when the promise settles, before anything waits. Rejects as {@link submit} does. */
+  /** Subscribes to hints before any request waits. Rejects as {@link submit} does. */
   async listen(): Promise<void> {
     await this.#attempt(() => this.#requests.listen(this.#names.group('')))
   }
@@ -202,14 +204,14 @@ export class RedisEngine implements Engine {
     return this.#link.cluster
   }
 
-  /** The hash slot of a key on Cluster, as a text by which slots are compared; the same for all keys elsewhere. */
+  /** A text that is equal for keys of one hash slot on Cluster, and for all keys elsewhere. */
   slotOf(key: string): string {
     return this.#names.group(key).numbers
   }
 
-  /** Takes out all requests that may be there. What can't be taken out now ends with its lease. */
+  /** Cancels all requests that may be on the server. A request that can't be cancelled now expires with its lease. */
   async leave(): Promise<void> {
-    // One that is still joining has nothing to give back, and its connections end here, too.
+    // An engine that is still joining has no requests, and its connections end here, too.
     const cancelled = this.#requests.end().map(request => this.submit({ type: 'cancel', request }))
     this.#listener = undefined
     await Promise.allSettled(cancelled)
@@ -231,8 +233,8 @@ export class RedisEngine implements Engine {
   }
 
   /**
-   * A sign for many requests is several operations, so that calls of others come in between. If some of them fail, their
-   * requests are due: a node of a Cluster that is out of reach must not end the signs to the others.
+   * Sends a sign for many requests as several operations, so that other calls can come in between. If some of them
+   * fail, their requests are due: an unreachable node of a cluster must not stop the signs to the others.
    */
   async #alive({ session, requests }: Alive): Promise<SignOutcome> {
     const byGroup = groupedBy(requests, ({ claims }) => this.#names.group(claims[0]!.key))

@@ -2,24 +2,24 @@ import { InvalidArgumentError, shown } from '../../base/errors.js'
 import { checkOptions } from '../../base/options.js'
 import { OWN } from './names.js'
 
-/** How locks and values lie in Redis; part of the URL's query, or an option next to `client`. */
+/** Options for keys in Redis: in the query of a URL, or next to `redis`. */
 export interface RedisOptions {
-  /** Comes before the name of everything that is kept in Redis. Default: nothing. */
+  /** Prefix of all keys and channels in Redis. Default: none. */
   readonly prefix?: string
-  /** So many replicas must have a grant, a renewal or a commit before it counts. Default: 0. */
+  /** Minimum number of replicas that must have a grant, a renewal or a commit before it counts. Default: 0. */
   readonly minReplicas?: number
   /**
-   * What a held lock looks like to others: a plain string as of `SET key value NX PX` (default), or the hash of
-   * Redisson's RLock.
+   * The format of held locks, which other clients see: a string as `SET key value NX PX` sets it (default), or the hash
+   * of Redisson's RLock.
    */
   readonly layout?: 'string' | 'redisson'
 }
 
-/** A client that is there already, and how Redis is used over it. */
+/** An existing client, and the options of its engine. */
 export interface ExistingRedis extends RedisOptions {
   /**
-   * A `Redis` or `Cluster` of ioredis, or a client or cluster of node-redis. It stays the caller's. One of ioredis is used
-   * for commands; further connections like it are opened.
+   * A `Redis` or `Cluster` of ioredis, or a client or cluster of node-redis. The engine never closes it. It sends
+   * commands over a client of ioredis, and opens further connections like those of the client.
    */
   readonly redis: object
 }
@@ -27,8 +27,8 @@ export interface ExistingRedis extends RedisOptions {
 const KNOWN = ['prefix', 'minReplicas', 'layout']
 
 /**
- * The options with their defaults filled in.
- * @throws InvalidArgumentError that names the option that is unfit
+ * Returns the options with their defaults.
+ * @throws InvalidArgumentError that names the invalid option
  */
 export function redisOptions(given: Readonly<Record<string, unknown>>): Required<RedisOptions> {
   checkOptions(given, KNOWN)

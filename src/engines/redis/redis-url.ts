@@ -4,7 +4,7 @@ import { percentDecoded, urlParameters } from '../../engine/kit/url-parameters.j
 import type { Address, Login, NetworkAddress } from './clients/connection.js'
 import { redisOptions, type RedisOptions } from './redis-options.js'
 
-/** What a URL of one of the schemes of {@link REDIS_SCHEMES} or {@link VALKEY} means. */
+/** A parsed URL with a scheme of {@link REDIS_SCHEMES} or {@link VALKEY}. */
 export interface RedisPlace {
   /** For messages: the URL without user, password and query. */
   readonly name: string
@@ -13,7 +13,7 @@ export interface RedisPlace {
   readonly options: Required<RedisOptions>
 }
 
-/** Where the server is, or the servers that know. */
+/** The address of the server, or of the servers that know it. */
 export type RedisServerPlace =
   | { readonly kind: 'server'; readonly address: Address }
   | { readonly kind: 'sentinel'; readonly sentinels: readonly NetworkAddress[]; readonly masterName: string }
@@ -31,17 +31,17 @@ const KINDS = {
 
 type Scheme = keyof typeof KINDS
 
-/** What URLs of Redis begin with. */
+/** The schemes of Redis URLs. */
 const REDIS_SCHEMES = Object.keys(KINDS)
 
-/** Schemes in URLs of Valkey, whose protocol is that of Redis, and the scheme that each stands for. */
+/** The schemes of Valkey, which has the protocol of Redis, and the scheme that each stands for. */
 const VALKEY: Readonly<Record<string, Scheme>> = { valkey: 'redis', valkeys: 'rediss' }
 
 const FORM = /^([a-z+]+):\/\/(?:([^@/?#]*)@)?([^@/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/
 const HOST_AND_PORT = /^(?:\[([0-9a-f:.]+)\]|([^\s:[\],]+))(?::(\d{1,5}))?$/i
 
 /**
- * Reads a URL of Redis. Users and passwords are percent-encoded.
+ * Parses a Redis URL. Users and passwords are percent-encoded.
  * @throws InvalidArgumentError that says what is wrong, and never contains the password
  */
 export function parseRedisUrl(url: string): RedisPlace {
@@ -49,7 +49,7 @@ export function parseRedisUrl(url: string): RedisPlace {
   const given = match?.[1] ?? ''
   const scheme = (VALKEY[given] ?? given) as Scheme
   if (!match || !REDIS_SCHEMES.includes(scheme)) {
-    // What does not have the form may have its password anywhere.
+    // The error does not contain the URL: a malformed URL may have its password anywhere.
     throw new InvalidArgumentError(
       `a Redis URL must look like redis://user:password@host:6379/0, with a scheme of ${REDIS_SCHEMES.join(', ')}`,
     )

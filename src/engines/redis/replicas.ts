@@ -1,16 +1,16 @@
 import type { Reply } from './clients/connection.js'
 import type { Answered, ServerCommands } from './clients/redis-link.js'
 
-/** How long replicas may take to have what they must, in milliseconds. */
+/** Time limit for replicas to confirm a write, in milliseconds. */
 const PATIENCE = 1000
 
-/** Why what was done may be lost with the server. */
+/** Why a write may be lost with the server. */
 export interface Missed {
   readonly why: string
   readonly cause?: unknown
 }
 
-/** Whether enough replicas have what servers have done. */
+/** Checks whether enough replicas have the writes of servers. */
 export class Replicas {
   readonly #least: number
   readonly #questions = new WeakMap<ServerCommands, Questions>()
@@ -20,13 +20,16 @@ export class Replicas {
     this.#least = least
   }
 
-  /** Waits until enough replicas have what was written with this answer, and says why not when they have not. */
+  /**
+   * Waits until enough replicas have the writes of this call. Returns undefined if they have them, otherwise the
+   * reason.
+   */
   async missed({ server, epoch }: Answered): Promise<Missed | undefined> {
     const least = this.#least
     try {
       const reached = Number(await this.#ask(server))
       if (reached < least) return { why: `only ${reached} of ${least} replicas had it within ${PATIENCE} ms` }
-      // A server answers for what came over the connection on which it is asked.
+      // `WAIT` covers only the writes of the connection over which it is sent.
       // mutant: replicas-of-another-connection
       if (server.epoch === epoch) return undefined
       return { why: `the connection broke before it was known whether ${least} replicas have it` }
@@ -43,13 +46,13 @@ export class Replicas {
 }
 
 /**
- * What is asked of one server: one question at a time. The server executes nothing else that comes over the connection
- * until it has answered, so all calls that have to ask meanwhile share the next question.
+ * Sends `WAIT` to one server, one at a time. Until the server has answered, it executes nothing else that comes over
+ * the connection. So all calls that need an answer meanwhile share the next `WAIT`.
  */
 class Questions {
   readonly #server: ServerCommands
   readonly #words: readonly string[]
-  /** Settles when the question that is under way is answered. */
+  /** Settles when the current `WAIT` is answered. */
   #asked: Promise<unknown> = Promise.resolve()
   #next: Promise<Reply> | undefined
 

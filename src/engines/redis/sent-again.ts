@@ -3,8 +3,8 @@ import { RedisReplyError } from './clients/connection.js'
 import { ConnectionLostError } from './clients/failures.js'
 
 /**
- * Sends a call, and sends it once more if its connection is lost before the reply: the server may have closed that long
- * ago, while this process was frozen. The call may then have run twice.
+ * Sends a call, and sends it once more if its connection is lost before the reply: the server may have closed the
+ * connection long ago, while this process was frozen. The call may then have run twice.
  */
 export async function sentAgain<Result>(send: (isAgain: boolean) => Promise<Result>): Promise<Result> {
   try {
@@ -12,7 +12,7 @@ export async function sentAgain<Result>(send: (isAgain: boolean) => Promise<Resu
   } catch (error) {
     if (!(error instanceof ConnectionLostError)) throw error
     return send(true).catch((again: unknown) => {
-      // The first one may have run.
+      // The first call may have run.
       throw again instanceof UnavailableError || again instanceof RedisReplyError ? error : again
     })
   }

@@ -7,7 +7,7 @@ const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
   return crc
 })
 
-/** The hash slot of a key on Redis Cluster: of the part in the first braces, unless that is empty. */
+/** Returns the hash slot of a key on Redis Cluster. Only the part in the first braces counts, unless that is empty. */
 export function slotOf(key: string): number {
   const open = key.indexOf('{')
   const close = open < 0 ? -1 : key.indexOf('}', open + 1)
@@ -19,7 +19,7 @@ export function slotOf(key: string): number {
 
 let tags: readonly string[] | undefined
 
-/** A short text whose slot this is, for the names that belong to a slot. The same in every process. */
+/** Returns a short hash tag that belongs to this slot, the same in every process. */
 export function tagOf(slot: number): string {
   tags ??= findTags()
   return tags[slot]!

@@ -18,13 +18,13 @@ import type { Replicas } from './replicas.js'
 import { runtimeTimers } from '../../base/runtime-timers.js'
 
 /**
- * Maximum number of operations in one call; the others of a tick follow in the next. So the server is kept from others
- * for a moment only, and works on one call while this process continues with what another has brought: with all in one,
+ * Maximum number of operations in one call; the others of a tick follow in the next call. So a call blocks the server
+ * only briefly, and the server executes one call while this process handles the answer to another. With a single call,
  * each of the two would wait for the other.
  */
 const MAX_OPERATIONS = 16
 
-/** What calls are made of. */
+/** The parts that {@link TableCalls} uses. */
 export interface TableCallsParts {
   readonly link: RedisLink
   readonly code: CodeCalls
@@ -32,24 +32,24 @@ export interface TableCallsParts {
   readonly names: Names
   readonly layout: HeldLayout
   readonly errors: CallErrors
-  /** Nothing, where nothing is asked of replicas. */
+  /** Undefined if no replicas have to confirm writes. */
   readonly replicas: Replicas | undefined
   readonly listener: CallListener
 }
 
-/** What a call reports besides its answers. */
+/** Receives the results of calls. */
 export interface CallListener {
   /** An operation was executed. @returns the outcome for its caller. */
   settled(group: Group, operation: ServerOperation, outcome: unknown): unknown
-  /** There is a message for a request of this session. */
+  /** An answer contains a hint for a request of this session. */
   hint(text: string): void
-  /** An answer was lost, with all that it reported. */
+  /** An answer was lost, with the hints in it. */
   answerLost(): void
   /** The operation may be executed later, or may have been executed. */
   operationLost(operation: Enqueue | ExtendOrYield): void
 }
 
-/** An operation on its way. */
+/** An operation without an outcome yet. */
 interface Pending {
   readonly operation: ServerOperation
   readonly ballot: Ballot | undefined
@@ -61,18 +61,19 @@ interface Pending {
 interface Queue {
   readonly group: Group
   readonly pending: TickBatcher<Pending>
-  /** How many calls are under way. */
+  /** Number of calls under way. */
   inFlight: number
 }
 
-/** Executes operations on the server, those of one tick and one group in one call. */
+/** Executes operations on the server. Those of one tick and one group are one call. */
 export class TableCalls {
   readonly #parts: TableCallsParts
   #caller: Caller | undefined
   readonly #queues = new Map<string, Queue>()
   /**
-   * Settles when a call is answered that was made again, because a server did not know the code, or when the process
-   * has read what has arrived since it last heard of the server. Calls wait for that to keep their order.
+   * Calls wait for this promise, to keep their order. It settles when the answer to a repeated call has come, because a
+   * server did not know the code; or when the process has read everything that has arrived since the last reply of the
+   * server.
    */
   #loading: Promise<void> | undefined
   /** When a reply last arrived, as clock time. */
@@ -107,8 +108,8 @@ export class TableCalls {
   }
 
   /**
-   * Sends what has come together: at the end of this turn of tasks where nothing is under way, so that a lone caller
-   * loses no time; else after all that this tick brings.
+   * Sends the collected operations. If no call is under way, that is at the end of the current microtasks, so that a
+   * single caller loses no time; otherwise, after everything that this tick brings.
    */
   #defer({ inFlight }: Queue, send: () => void): void {
     if (this.#loading) void this.#loading.then(send)
@@ -131,7 +132,8 @@ export class TableCalls {
       const answers = answersIn(answered.reply)
       const lasting = batch.filter(({ operation }, index) => replicas && matters(operation, answers[index]!))
       const missed = lasting.length > 0 ? await replicas?.missed(answered) : undefined
-      // What a call that is sent again finds gone, it may have done itself. A client package may send it again by itself.
+      // If a repeated call finds a request gone, its first execution may be the reason. A client package may also
+      // repeat a call by itself.
       const twice = lost !== undefined || answered.server.epoch !== answered.epoch
       // mutant: repeated-reply-without-look
       if (twice) listener.answerLost()
@@ -141,7 +143,7 @@ export class TableCalls {
         if (outcome instanceof OperationFailure) reject(errors.refused(operation, outcome))
         else if (twice && isDoubtful(operation, outcome)) reject(errors.twice(operation))
         else {
-          // The server has done it, also where replicas have missed it.
+          // The server has executed it, even if too few replicas have it.
           const settled = listener.settled(queue.group, operation, outcome)
           if (missed && lasting.includes(pending)) reject(errors.unsafe(operation, missed))
           else resolve(settled)
@@ -162,7 +164,7 @@ export class TableCalls {
         if (again.length > 0) await this.#call(queue, again, error)
         return
       }
-      // The first sending may have been executed.
+      // The first call may have been executed.
       const failure = errors.ofCall(lost && error instanceof UnavailableError ? lost : error)
       // mutant: lost-reply-without-look
       if (failure instanceof IndeterminateError) listener.answerLost()
@@ -194,21 +196,24 @@ export class TableCalls {
   }
 }
 
-/** One item an operation, and last the hints. A number alone is the answer to the only one, without hints. */
+/**
+ * Returns one item for each operation, and the hints last. A number alone is the answer to a single operation, without
+ * hints.
+ */
 export function answersIn(reply: Reply): readonly Reply[] {
   return typeof reply === 'number' ? [reply, []] : (reply as readonly Reply[])
 }
 
-/** Whether it must not be lost with the server: a lease that was set, or a commit. */
+/** Whether the operation must not be lost with the server: it has set a lease, or committed. */
 function matters({ type }: ServerOperation, answer: Reply): boolean {
   if (typeof answer === 'number') return answer > 0 && SET_A_LEASE.has(type)
   if (type !== 'commit') return isHeld(answer)
-  // What was committed before may have failed for want of replicas, and is then sent again.
+  // A commit that is repeated may have failed before because too few replicas had it.
   const [state] = answer as readonly Reply[]
   return state === 'committed' || state === 'repeated'
 }
 
-/** They are answered with a number other than 0 when they have. */
+/** Operations whose answer is a number other than 0 if they have set a lease. */
 const SET_A_LEASE: ReadonlySet<string> = new Set<ServerOperation['type']>([
   'enqueue',
   'checkIn',
@@ -223,7 +228,7 @@ function isHeld(answer: Reply): boolean {
 /** Whether executing an operation twice has the same effect as once, or the reply shows that it was executed before. */
 function maySendAgain(operation: ServerOperation): boolean {
   if (operation.type === 'take' || operation.type === 'raise') return true
-  // A guarded commit releases its grant.
+  // A guarded commit releases its grant, so a second execution writes nothing.
   return mayRepeat(operation) || (operation.type === 'commit' && operation.guard !== undefined)
 }
 

@@ -8,12 +8,12 @@ import { unreachable, unsent } from './failures.js'
 import { redirectionOf } from './redirection.js'
 import type { Answered, LinkParts, RedisLink } from './redis-link.js'
 
-/** So often a command follows a redirection before it fails. */
+/** Maximum number of redirections that a command follows. */
 const MAX_REDIRECTIONS = 16
-/** Until a command whose keys are on their way to another node is tried again, in milliseconds. */
+/** Delay before a command whose keys are being migrated to another node is retried, in milliseconds. */
 const TRY_AGAIN = 20
 
-/** A link to the masters of a cluster. Commands follow their slots from node to node, live migrations included. */
+/** A link to the masters of a cluster. Commands follow their slots from node to node, also during live migrations. */
 export class ClusterLink implements RedisLink {
   readonly name: string
   readonly cluster = true
@@ -84,7 +84,7 @@ export class ClusterLink implements RedisLink {
   }
 
   async masters(): Promise<readonly ((args: readonly string[]) => Promise<Reply>)[]> {
-    // SCAN is never redirected to a master that is not known yet.
+    // SCAN is never redirected, so all masters must be known.
     await this.#reached(() => this.#topology.look())
     return this.#topology.masters.map(node => async args => (await this.#send(node, [args])).reply)
   }
@@ -103,7 +103,7 @@ export class ClusterLink implements RedisLink {
     this.#subscriptions.close()
   }
 
-  /** Does work that some node must answer. @throws UnavailableError when none does */
+  /** Runs a task that some node must answer. @throws UnavailableError when none does */
   async #reached(work: () => Promise<void>): Promise<void> {
     try {
       await work()
@@ -121,7 +121,7 @@ export class ClusterLink implements RedisLink {
       const { epoch } = server
       return { reply: await server.send(...commands), server, epoch }
     } catch (error) {
-      // A master that can't be reached, or that knows of no majority, may have been replaced.
+      // A master may have been replaced if it can't be reached, or if it reports that the cluster is down.
       if (error instanceof UnavailableError || isClusterDown(error)) this.#topology.lookSoon()
       throw error
     }

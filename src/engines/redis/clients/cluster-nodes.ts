@@ -16,7 +16,7 @@ const LOOK = ['CLUSTER', 'SLOTS']
 export interface ClusterAccess {
   /** Some of the nodes. Each of them can name the others. */
   seeds(): Promise<readonly string[]>
-  /** How a node is reached from here, by how the cluster calls it. */
+  /** Returns the address of a node from here, by its address within the cluster. */
   rename(node: string): string
   /** The connection of an existing client to a node; undefined when there is none. */
   existing(node: string): ExistingConnection | undefined
@@ -24,7 +24,7 @@ export interface ClusterAccess {
   connect(node: string): Connect
 }
 
-/** What connects to the nodes is made of. */
+/** The parts of {@link ClusterNodes}. */
 export interface ClusterNodesParts {
   readonly name: string
   readonly access: ClusterAccess
@@ -40,8 +40,8 @@ interface Node {
 }
 
 /**
- * What sends commands to each node of a cluster. A node to which an existing client has no connection gets one of ours:
- * some clients find a new master only after long, or never.
+ * Sends commands to the nodes of a cluster. If an existing client has no connection to a node, opens a connection of
+ * its own, because some clients find a new master late or never.
  */
 export class ClusterNodes {
   readonly #parts: ClusterNodesParts
@@ -56,7 +56,9 @@ export class ClusterNodes {
     return [...this.#nodes.values()].reduce((sum, { commands: { epoch } }) => sum + Math.max(0, epoch - 1), 0)
   }
 
-  /** What sends commands to the node. It stays the same while it can, so that commands keep their order. */
+  /**
+   * Returns the sender of commands to a node. It stays the same as long as possible, so that commands keep their order.
+   */
   to(node: string): ServerCommands {
     const now = this.#parts.clock.now()
     const known = this.#nodes.get(node)
@@ -70,7 +72,10 @@ export class ClusterNodes {
     return commands
   }
 
-  /** Asks the nodes that are connected, or else the seeds and all that were known, and takes the first answer. */
+  /**
+   * Asks the connected nodes for the slots. If none answers, asks the seeds and all known nodes. Returns the first
+   * answer.
+   */
   async ask(): Promise<ClusterAnswer> {
     const connected = [...this.#nodes].filter(([, { commands }]) => commands.epoch > 0)
     try {
@@ -81,7 +86,7 @@ export class ClusterNodes {
     }
   }
 
-  /** Closes what has not been needed for long. */
+  /** Closes the connections to nodes that are not masters and have been idle for long. */
   follow(masters: readonly string[]): void {
     const now = this.#parts.clock.now()
     for (const [node, { commands, lastUse }] of this.#nodes) {
@@ -117,7 +122,7 @@ export class ClusterNodes {
   }
 }
 
-/** What a node says of the cluster. */
+/** Asks a node for the slots. */
 async function answerOf(node: string, commands: ServerCommands): Promise<ClusterAnswer> {
   return { host: placeOf(node).host, slots: await commands.send(LOOK) }
 }

@@ -4,10 +4,10 @@ import { unreachable } from './failures.js'
 import type { LinkParts } from './redis-link.js'
 import { enterOnce, Subscriptions } from './subscriptions.js'
 
-/** So many nodes are tried for a channel before its subscription fails. */
+/** Maximum number of nodes that are tried for the subscription to a channel. */
 const MAX_NODES = 5
 
-/** What subscriptions on a cluster are made of. */
+/** The parts of {@link ClusterSubscriptions}. */
 export interface ClusterSubscriptionsParts extends LinkParts {
   readonly topology: ClusterTopology
   /** Makes a connection to the node of this name. */
@@ -18,7 +18,7 @@ export interface ClusterSubscriptionsParts extends LinkParts {
 export class ClusterSubscriptions {
   readonly #parts: ClusterSubscriptionsParts
   readonly #nodes = new Map<string, Subscriptions>()
-  /** When the subscription of each channel began, or will begin. */
+  /** The subscription to each channel, which settles when it has begun. */
   readonly #channels = new Map<string, Promise<void>>()
   /** The node at which each channel is subscribed; undefined while it moves to another node. */
   readonly #homes = new Map<string, string | undefined>()
@@ -42,7 +42,7 @@ export class ClusterSubscriptions {
     if (home !== undefined) await this.#nodes.get(home)?.unsubscribe(channel)
   }
 
-  /** Follows what is known of the cluster now. */
+  /** Moves channels to the current masters of their slots. */
   follow(): void {
     this.#hasNews = true
     if (!this.#isMoving) void this.#moveAll()
@@ -119,7 +119,7 @@ export class ClusterSubscriptions {
       name: `${name} (${node})`,
       connect: connect(node),
       sharded: true,
-      // A slot may have gone elsewhere with its channels, or the node may be down for good.
+      // The slot may have moved to another node with its channels, or the node may be down permanently.
       failed: () => topology.lookSoon(),
     })
     this.#nodes.set(node, subscriptions)

@@ -3,32 +3,32 @@ import { slotOf } from '../slot.js'
 import { nodeName } from './node-name.js'
 import type { Reply } from './connection.js'
 
-/** What a node says of the cluster. */
+/** The answer of a node about the cluster. */
 export interface ClusterAnswer {
-  /** The host that was asked: nodes that don't know what they are called say nothing instead. */
+  /** The host that was asked. A node that does not know its own host leaves it out of the answer. */
   readonly host: string
   /** The answer to CLUSTER SLOTS. */
   readonly slots: Reply
 }
 
-/** Minimum time between two looks at the cluster, in milliseconds. */
+/** Delay until the cluster is looked at again, in milliseconds. */
 const PAUSE = 100
 
-/** Which master serves which hash slot, as far as is known. Nodes are named by `host:port`. */
+/** The known masters of the hash slots. Nodes are named by `host:port`. */
 export class ClusterTopology {
   readonly #ask: () => Promise<ClusterAnswer>
   readonly #rename: (node: string) => string
   readonly #changed: () => void
   readonly #clock: Clock
-  /** The master of each slot: what the last look has shown, and what nodes have reported of single slots since. */
+  /** The master of each slot, by the last look and by later redirections of single slots. */
   #owners: (string | undefined)[] = []
   #looking: Promise<void> | undefined
   #soon: Timer | undefined
   #isClosed = false
 
   /**
-   * @param ask one of the nodes
-   * @param rename how a node is reached from here, by how the cluster calls it
+   * @param ask asks one of the nodes
+   * @param rename returns the address of a node from here, by its address within the cluster
    * @param changed called after every look that succeeded
    */
   constructor(
@@ -53,7 +53,7 @@ export class ClusterTopology {
     return [...new Set(this.#owners)].filter(owner => owner !== undefined)
   }
 
-  /** Takes in that a node has sent a command for this slot to another one. @returns how that is reached */
+  /** Handles the redirection of a command for this slot to another node. @returns the address of that node from here */
   redirected(slot: number, node: string, isMoved: boolean): string {
     const owner = this.#rename(node)
     // mutant: slot-on-its-way-moved
@@ -99,7 +99,8 @@ export class ClusterTopology {
 }
 
 /**
- * The master of each slot, of what CLUSTER SLOTS answers: first and last slot, the master's host and port, replicas.
+ * Parses the master of each slot from the answer to CLUSTER SLOTS: first and last slot, the master's host and port,
+ * replicas.
  */
 function ownersOf(slots: Reply, askedHost: string): (string | undefined)[] {
   const owners: (string | undefined)[] = []

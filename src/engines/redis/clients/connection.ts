@@ -1,4 +1,4 @@
-/** What Redis answers: text, whole numbers, null, and lists of these. The same in RESP2 and RESP3. */
+/** A reply of Redis: text, whole numbers, null, and lists of these. The same in RESP2 and RESP3. */
 export type Reply = string | number | null | readonly Reply[]
 
 /** The server answered a command with an error; `code` is its first word, like `NOSCRIPT`, `OOM` or `READONLY`. */
@@ -29,44 +29,44 @@ export interface Login {
   readonly database: number
 }
 
-/** What a connection reports without being asked. */
+/** Receives the events of a connection. */
 export interface ConnectionListener {
-  /** It is gone, and every command that was not answered has been rejected or will be at once. Called once. */
+  /** The connection was lost. Every command without an answer has been rejected, or will be at once. Called once. */
   lost(cause: unknown): void
   message(channel: string, text: string): void
 }
 
 /**
- * One connection to one server, made by a client package. It never reconnects: once lost it is gone.
+ * One connection to one server, made by a client package. It never reconnects after a loss.
  *
- * Both packages can reconnect, and follow Sentinels and clusters. But as long as one of them tries to reach a server
- * that is gone, it keeps a finished process alive. So they make single connections here, and the rest is done once for
- * both.
+ * Both packages can reconnect, and follow Sentinels and clusters. But while one of them tries to reach a server that is
+ * down, it keeps a finished process alive. So here the packages make single connections, and this library does the
+ * rest, once for both.
  */
 export interface Connection {
   /** Writes a command at once. Rejects with RedisReplyError for an error reply, with anything else when it was lost. */
   send(args: readonly string[]): Promise<Reply>
-  /** Enters a channel; a sharded one with SSUBSCRIBE. Rejects as {@link send} does. */
+  /** Subscribes to a channel; to a sharded one with SSUBSCRIBE. Rejects as {@link send} does. */
   subscribe(channel: string, sharded: boolean): Promise<void>
   unsubscribe(channel: string, sharded: boolean): Promise<void>
-  /** Says whether the process has to stay alive for this connection. A new one keeps it alive. */
+  /** Sets whether the process has to stay alive for this connection. A new connection keeps it alive. */
   keepAlive(wanted: boolean): void
   /** Ends it at once. Commands that were not answered reject. */
   destroy(): void
 }
 
-/** What a try to connect is bound by. */
+/** The limits of an attempt to connect. */
 export interface Attempt {
-  /** For reaching the server, in milliseconds. */
+  /** Time limit for reaching the server, in milliseconds. */
   readonly timeLimit: number
-  /** Aborted when the connection is not needed any more: then all that was begun is ended. */
+  /** Aborted when the connection is no longer needed. The attempt then ends at once. */
   readonly signal: AbortSignal
 }
 
-/** Makes a connection and logs it in; rejects with what the server or the client package said. */
+/** Makes a connection and logs in. Rejects with the error of the server or of the client package. */
 export type Connect = (listener: ConnectionListener, attempt: Attempt) => Promise<Connection>
 
-/** A client package, as what makes connections. */
+/** Makes connections with a client package. */
 export type ClientPackage = (address: Address, login: Login) => Connect
 
 /** How long a link waits, in milliseconds. */

@@ -13,7 +13,7 @@ import {
   type NodeRedisServer,
 } from './existing-node-redis.js'
 
-/** A existing client, by what it is connected to. */
+/** An existing client of one server or of a cluster. */
 export type Existing =
   | { readonly kind: 'server'; readonly client: ExistingServer }
   | { readonly kind: 'cluster'; readonly client: ExistingCluster }

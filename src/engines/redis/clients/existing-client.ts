@@ -6,11 +6,11 @@ import type { Connect, Reply } from './connection.js'
  */
 export type ClientStatus = 'ready' | 'connecting' | 'idle' | 'closed'
 
-/** What an existing client of one server and one of a cluster have in common. */
+/** The common part of existing clients of one server and of a cluster. */
 interface ExistingClient {
   /** For messages: the address without passwords. */
   readonly name: string
-  /** What the client puts before every key on its own, but not before those that are sent through here. */
+  /** The prefix that the client adds to every key, except in commands that are sent through this interface. */
   readonly keyPrefix: string
 }
 
@@ -18,7 +18,7 @@ interface ExistingClient {
 export interface ExistingServer extends ExistingClient {
   /** Its connection; undefined if commands of the engine must not go over it. */
   readonly connection: ExistingConnection | undefined
-  /** Hands a command to the client. Rejects with RedisReplyError for an error reply. */
+  /** Passes a command to the client. Rejects with RedisReplyError for an error reply. */
   send(args: readonly string[]): Promise<Reply>
   /** Makes one more connection like that of the client. */
   connect(): Connect
@@ -46,7 +46,7 @@ export interface ExistingCluster extends ExistingClient {
   nodes(): readonly string[]
   /** The client's connection to a node; undefined when it has none, or commands of the engine must not go over it. */
   connection(node: string): ExistingConnection | undefined
-  /** How a node is reached from here, by how the cluster calls it. */
+  /** Returns the address of a node from here, by its address within the cluster. */
   rename(node: string): string
   /** Makes one more connection to a node, like those of the client. */
   connect(node: string): Connect

@@ -9,35 +9,36 @@ import { Reconnecting } from './reconnecting.js'
 import { ReconnectingConnection, assertReady } from './reconnecting-connection.js'
 import type { ServerCommands } from './redis-link.js'
 
-/** How often a client that is being connected is looked at, in milliseconds. */
+/** How often the status of a connecting client is checked, in milliseconds. */
 const LOOK = 10
 /** Maximum time for which commands wait for a client that has lost its connection, in milliseconds. */
 const RECONNECTED_WITHIN = 1000
 
-/** What commands over an existing client are made of. */
+/** The parts of {@link ExistingCommands}. */
 export interface ExistingCommandsParts {
   readonly name: string
   readonly client: ExistingConnection
-  /** Called when the server has said that it is not the master any more. */
+  /** Called when the server has reported that it is no longer the master. */
   readonly demoted?: () => void
   readonly clock: Clock
   readonly timeouts: Timeouts
 }
 
 /**
- * Commands over an existing client, which connects and reconnects as its owner configured it. Only what the client
- * could send at once is handed to it, so nothing waits in its own queue; what it does after that is not known here, so
- * every failure but an answer is Indeterminate.
+ * Commands over an existing client, which connects and reconnects as its owner configured it. A command is passed to
+ * the client only if it can be sent at once, so that none waits in the client's own queue. What the client does
+ * afterwards is unknown here, so every failure except an answer is indeterminate.
  *
- * Most clients stay connected to a master that is demoted, or to a server that has stopped answering, for good. Their
- * connections are their owners'. So from then on commands go over a connection of our own, with the client's options.
+ * Most clients stay connected permanently to a master that was demoted, or to a server that has stopped answering. Only
+ * their owners may close these connections. So from then on commands use a connection of our own, with the client's
+ * options.
  */
 export class ExistingCommands implements ServerCommands {
   readonly #parts: ExistingCommandsParts
   readonly #inFlight: InFlight
-  /** Takes the place of the client's connection. */
+  /** Replaces the client's connection. */
   #own: ReconnectingConnection | undefined
-  /** The client's epoch when {@link #own} took its place. */
+  /** The client's epoch when {@link #own} replaced its connection. */
   #epochBefore = 0
   /** Whether commands have waited for the client since it lost its connection. */
   #hasWaited = false
@@ -110,7 +111,7 @@ export class ExistingCommands implements ServerCommands {
   async #reconnected(): Promise<void> {
     const { client, clock } = this.#parts
     const deadline = clock.now() + RECONNECTED_WITHIN
-    // It counts attempts. This process may be frozen during one.
+    // The epoch counts attempts. There may be two, because this process may be frozen during one.
     const lastAttempt = client.epoch + 2
     const isUnderWay = (): boolean => client.status === 'connecting' && client.epoch <= lastAttempt
     while (isUnderWay() && !this.#isClosed && clock.now() < deadline) await pause(LOOK, clock)

@@ -21,7 +21,7 @@ interface ServerOptions extends NodePlace {
   readonly protocol?: number
 }
 
-/** What is used of a `Redis` of ioredis that is given. */
+/** The part of a `Redis` of ioredis that the engine uses. */
 export interface IoredisServer extends IoredisClient {
   readonly options: ServerOptions
   readonly connectionEpoch: number
@@ -33,7 +33,7 @@ export interface IoredisServer extends IoredisClient {
 
 type NatMap = Readonly<Record<string, NodePlace>> | ((node: string) => NodePlace | null | undefined)
 
-/** What is used of a `Cluster` of ioredis that is given. */
+/** The part of a `Cluster` of ioredis that the engine uses. */
 export interface IoredisCluster {
   readonly status: string
   readonly options: {
@@ -63,7 +63,7 @@ export class ExistingIoredis implements ExistingServer, ExistingConnection {
   readonly name: string
   readonly keyPrefix: string
   readonly #client: IoredisServer
-  /** The client without what it would do to commands on its own: prefixes and pipelines. */
+  /** The client without its automatic changes to commands: prefixes and pipelines. */
   readonly #bare: IoredisServer
 
   constructor(client: IoredisServer) {
@@ -82,13 +82,13 @@ export class ExistingIoredis implements ExistingServer, ExistingConnection {
 
   get status(): ClientStatus {
     const status = statusOf(this.#client.status)
-    // Between the end of a connection and the news of it, the client would put a command into its own queue.
+    // Until the client notices that its connection has ended, it would put a command into its own queue.
     return status === 'ready' && this.#client.stream?.writable !== true ? 'connecting' : status
   }
 
   get epoch(): number {
     const { connectionEpoch, status } = this.#client
-    // It counts tries, and the first one is no connection yet.
+    // It counts attempts, and during the first one there is no connection yet.
     const isFirstTry = connectionEpoch === 1 && (status === 'connecting' || status === 'connect')
     return isFirstTry ? 0 : connectionEpoch
   }
@@ -127,7 +127,7 @@ export class ExistingIoredisCluster implements ExistingCluster {
   readonly name: string
   readonly keyPrefix: string
   readonly #cluster: IoredisCluster
-  /** A node that the client has known. It knows none while it has no connection. */
+  /** A node that the client has known. Without a connection, the client knows none. */
   #any: IoredisServer | undefined
 
   constructor(cluster: IoredisCluster) {

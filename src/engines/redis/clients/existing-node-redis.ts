@@ -4,7 +4,7 @@ import { nodeName, placeOf } from './node-name.js'
 import {
   connectNodeRedis,
   PASSIVE_OPTIONS,
-  obedientSocket,
+  passiveSocket,
   SEND_OPTIONS,
   type NodeRedisClient,
 } from './node-redis-connection.js'
@@ -20,7 +20,7 @@ interface ServerOptions {
   readonly database?: number
 }
 
-/** What is used of a client of node-redis that is given. */
+/** The part of a client of node-redis that the engine uses. */
 export interface NodeRedisServer extends NodeRedisClient {
   readonly options: ServerOptions | undefined
   /** Since version 6. */
@@ -38,10 +38,10 @@ interface NodeAddress {
   readonly port: number
 }
 
-/** How the client reaches nodes whose addresses it can't use, such as those in a container. */
+/** Maps the addresses of nodes that the client can't use, such as those in a container. */
 type NodeAddressMap = Readonly<Record<string, NodeAddress>> | ((address: string) => NodeAddress | undefined)
 
-/** What is used of a cluster of node-redis that is given. */
+/** The part of a cluster of node-redis that the engine uses. */
 export interface NodeRedisCluster {
   readonly isOpen: boolean
   readonly _options?: { readonly nodeAddressMap?: NodeAddressMap }
@@ -54,10 +54,10 @@ export interface NodeRedisCluster {
 }
 
 /**
- * A client of node-redis. Before version 6.2, one that receives a command just before it notices the loss of its
- * connection waits for the reply on the next connection, and takes each reply there for that to the command before
- * (https://github.com/redis/node-redis/issues/1593): a lock would seem to be granted. So the engine makes connections
- * like that of the client, whatever its version, because clients do not tell it.
+ * A client of node-redis. Before version 6.2, a client that receives a command just before it notices the loss of its
+ * connection waits for the reply on the next connection. There it takes each reply for the reply to the command before
+ * (https://github.com/redis/node-redis/issues/1593), so a lock would seem to be granted. So the engine opens
+ * connections like that of the client, for every version, because clients do not report theirs.
  */
 export class ExistingNodeRedis implements ExistingServer {
   readonly name: string
@@ -82,15 +82,15 @@ export class ExistingNodeRedis implements ExistingServer {
   connect(node?: string): Connect {
     const place = node === undefined ? {} : placeOf(node)
     return (listener, attempt) => {
-      const socket = { ...this.#client.options?.socket, ...place, ...obedientSocket(attempt) }
-      // What a URL said is in the other options already.
+      const socket = { ...this.#client.options?.socket, ...place, ...passiveSocket(attempt) }
+      // The other options already contain the settings of the URL.
       const client = this.#client.duplicate({ ...PASSIVE_OPTIONS, url: undefined, socket })
       return connectNodeRedis(client, listener, attempt)
     }
   }
 }
 
-/** A cluster of node-redis. Its clients are as {@link ExistingNodeRedis} says. */
+/** A cluster of node-redis. The engine uses its clients as it uses {@link ExistingNodeRedis}. */
 export class ExistingNodeRedisCluster implements ExistingCluster {
   readonly name: string
   readonly keyPrefix: string
@@ -109,7 +109,7 @@ export class ExistingNodeRedisCluster implements ExistingCluster {
   }
 
   wake(): void {
-    // These clients are connected by their owner only.
+    // Only their owner connects these clients.
   }
 
   nodes(): readonly string[] {
@@ -121,7 +121,7 @@ export class ExistingNodeRedisCluster implements ExistingCluster {
   }
 
   rename(node: string): string {
-    // The client finds its nodes by what the cluster calls them, also where it reaches them otherwise.
+    // The client finds its nodes by their addresses within the cluster, even if it reaches them at other addresses.
     return node
   }
 
@@ -142,7 +142,7 @@ export class ExistingNodeRedisCluster implements ExistingCluster {
     return this.#client(master.address)!
   }
 
-  /** Where the client reaches a node that it has no client of. */
+  /** The address at which the client reaches a node for which it has no client. */
   #reachable(node: string): string {
     const { nodeAddressMap: map } = this.#cluster._options ?? {}
     const address = typeof map === 'function' ? map(node) : map?.[node]

@@ -2,24 +2,24 @@ import { IndeterminateError, SignalboxError, UnavailableError } from '../../../b
 import { RedisReplyError } from './connection.js'
 import { runtimeTimers } from '../../../base/runtime-timers.js'
 
-/** Nothing was sent, because of `cause`. */
+/** The error when nothing was sent, because of `cause`. */
 export function unreachable(name: string, cause: unknown): UnavailableError {
   return new UnavailableError(`can't reach ${name}: ${wordsOf(cause)}`, { engine: name, cause })
 }
 
 /**
- * The rejection of what was not sent. It comes after a turn of the event loop, so that a caller that tries again at
- * once leaves others, and the next connection, their turns.
+ * Rejects for a command that was not sent. It first waits for a turn of the event loop, so that a caller that retries
+ * at once does not block others or the next connection.
  */
 export async function unsent(error: UnavailableError): Promise<never> {
   await new Promise(runtimeTimers.setImmediate)
   throw error
 }
 
-/** What node-redis says when it has refused a command of a client that was given a bound for its queue. */
+/** The error of node-redis for a command beyond the limit of the client's queue. */
 const QUEUE_IS_FULL = 'The queue is full'
 
-/** What a command that was sent rejects with when its answer is the rejection `error`. */
+/** Returns the error of a sent command whose answer was rejected with `error`. */
 export function sentInVain(name: string, error: unknown): unknown {
   if (error instanceof Error && error.message === QUEUE_IS_FULL) return unreachable(name, error)
   if (error instanceof RedisReplyError || error instanceof SignalboxError) return error
@@ -34,19 +34,19 @@ export class ConnectionLostError extends IndeterminateError {
   override readonly name = IndeterminateError.name
 }
 
-/** Whether the server says that it is not the master: another one has taken its place. */
+/** Whether the server reports that it is not the master, because another one has replaced it. */
 export function isDemoted(error: unknown): boolean {
   return error instanceof RedisReplyError && (error.code === 'READONLY' || error.code === 'MASTERDOWN')
 }
 
-/** A command that was sent got no reply within `timeout` milliseconds. */
+/** The error of a sent command that got no reply within `timeout` milliseconds. */
 export function unanswered(name: string, timeout: number): IndeterminateError {
-  return new IndeterminateError(`timed out after ${timeout} ms waiting for a reply of ${name}`, {
+  return new IndeterminateError(`timed out after ${timeout} ms waiting for a reply from ${name}`, {
     engine: name,
   })
 }
 
-/** Some system errors, like those of hosts with several addresses, say nothing but a code. */
+/** Some system errors, like those of hosts with several addresses, have only a code. */
 function wordsOf(cause: unknown): string {
   if (!(cause instanceof Error)) return 'not connected'
   return cause.message || ((cause as NodeJS.ErrnoException).code ?? cause.name)

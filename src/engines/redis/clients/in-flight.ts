@@ -1,13 +1,13 @@
 import type { Clock } from '../../../base/clock.js'
 import { runtimeTimers } from '../../../base/runtime-timers.js'
 
-/** What is notified about the commands that wait. */
+/** Is notified about the commands that wait. */
 export interface InFlightListener {
-  /** The first of several begins to wait. */
+  /** A command waits, and no other did. */
   busy(): void
-  /** None waits any more. */
+  /** No command waits any more. */
   idle(): void
-  /** One was not answered in time. Returns what it is rejected with. */
+  /** A command was not answered in time. Returns its error. */
   late(): unknown
 }
 
@@ -25,14 +25,14 @@ export class InFlight {
     this.#listener = listener
   }
 
-  /** How many wait. */
+  /** Number of commands that wait. */
   get size(): number {
     return this.#size
   }
 
   /**
    * Settles as the answer does, or rejects when it is late.
-   * @param failed what to reject with when the answer is rejected
+   * @param failed returns the error when the answer is rejected
    */
   follow<Answer>(answer: Promise<Answer>, failed: (error: unknown) => unknown): Promise<Answer> {
     return new Promise((resolve, reject) => {
@@ -47,7 +47,8 @@ export class InFlight {
       const expire = (): void => {
         if (settle()) reject(this.#listener.late())
       }
-      // A process that was stopped finds its timers due before it reads what came meanwhile: that is read first.
+      // After the process was frozen, the timer is due before the answer that has arrived is read. So the answer is
+      // read first.
       const timer = this.#clock.after(this.#timeout, () => runtimeTimers.setImmediate(expire), false)
       if (this.#size++ === 0) this.#listener.busy()
       answer.then(

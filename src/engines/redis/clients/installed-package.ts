@@ -5,9 +5,9 @@ import { ioredisPackage } from './ioredis-connection.js'
 import { nodeRedisPackage } from './node-redis-connection.js'
 
 /**
- * The client package that is installed. Where both are, node-redis is taken: it needs about two thirds of the processor
- * time of ioredis for a call.
- * @throws MissingPackageError that names them when neither is
+ * Returns the installed client package. If both are installed, that is node-redis, which needs about two thirds of the
+ * processor time of ioredis for a call.
+ * @throws MissingPackageError when neither is installed
  */
 export async function installedPackage(): Promise<ClientPackage> {
   const nodeRedis = await ifInstalled(import('redis'), 'Redis')

@@ -11,7 +11,7 @@ import {
 import { plain } from './reply.js'
 import { runtimeTimers } from '../../../base/runtime-timers.js'
 
-/** What is used of a client of ioredis, the same in versions 5 and 6. */
+/** The part of a client of ioredis that the engine uses, the same in versions 5 and 6. */
 export interface IoredisClient {
   readonly status: string
   readonly stream: Socket | undefined
@@ -24,7 +24,7 @@ export interface IoredisClient {
 /** The class of such clients, as the package exports it. */
 export type IoredisClass = new (options: object) => IoredisClient
 
-/** Turns off what clients do on their own: no queue, no sending again, no connection after the first one. */
+/** Turns off automatic features of clients: no queue, no repeated commands, no connection after the first one. */
 export const PASSIVE_OPTIONS = {
   lazyConnect: true,
   retryStrategy: null,
@@ -45,7 +45,10 @@ export const PASSIVE_OPTIONS = {
   noDelay: true,
 }
 
-/** ioredis, by its class `Redis`. Its connections speak RESP2, in which all servers and both versions say the same. */
+/**
+ * Makes connections by the class `Redis` of ioredis. They speak RESP2, in which all servers and both versions reply
+ * alike.
+ */
 export function ioredisPackage(Redis: IoredisClass): ClientPackage {
   return (address, login) => async (listener, attempt) => {
     const place = 'path' in address ? address : { ...address, tls: address.tls ? {} : undefined }
@@ -56,7 +59,7 @@ export function ioredisPackage(Redis: IoredisClass): ClientPackage {
   }
 }
 
-/** Rejects when the password is wrong or the database unknown, after which ioredis would continue. */
+/** Logs in. Rejects when the password is wrong or the database unknown; ioredis itself would continue. */
 async function logIn(connection: Connection, { username, password, database }: Login): Promise<void> {
   const steps: string[][] = []
   if (password !== undefined)
@@ -75,7 +78,7 @@ export async function connectIoredis(
   let isReady = false
   client.on('error', (error: unknown) => {
     failure ??= error
-    // After its connection stands it reports only what it can't continue after.
+    // Once connected, it reports only errors after which it can't continue.
     if (isReady) end(client)
   })
   client.on('end', () => {
@@ -93,7 +96,7 @@ export async function connectIoredis(
 
 /** Ends a client at once. By itself it would wait for the other end to close the connection, too. */
 function end(client: IoredisClient): void {
-  // One that has ended would set a timer for a connection that is gone, and keep the process alive for it.
+  // A client that has ended would set a timer for its former connection, which keeps the process alive.
   if (client.status === 'end') return
   client.disconnect()
   client.stream?.destroy()
@@ -101,7 +104,7 @@ function end(client: IoredisClient): void {
 
 class IoredisConnection implements Connection {
   readonly #client: IoredisClient
-  /** Version 5 leaves a sharded subscription unsettled when its channel is at another node. */
+  /** Rejects sharded subscriptions that are under way. Version 5 never settles one whose channel is at another node. */
   readonly #entering = new Set<(error: Error) => void>()
   #isCorked = false
 
@@ -150,7 +153,7 @@ class IoredisConnection implements Connection {
   }
 
   #write(args: readonly string[]): Promise<unknown> {
-    // What is sent within a tick leaves in one write to the socket.
+    // Commands of one tick are sent in one write to the socket.
     if (!this.#isCorked) {
       this.#isCorked = true
       const { stream } = this.#client

@@ -3,7 +3,7 @@ import { plain } from './reply.js'
 
 type OnMessage = (text: string, channel: string) => void
 
-/** What is used of a client of node-redis, the same in versions 5 and 6. */
+/** The part of a client of node-redis that the engine uses, the same in versions 5 and 6. */
 export interface NodeRedisClient {
   readonly isOpen: boolean
   readonly isReady: boolean
@@ -23,7 +23,7 @@ export interface NodeRedisClient {
 /** `createClient`, as the package exports it. */
 export type CreateNodeRedisClient = (options: object) => NodeRedisClient
 
-/** What overrides the options of a client, so that it does nothing on its own. */
+/** Overrides options of a client, to turn off its automatic features. */
 export const PASSIVE_OPTIONS = {
   disableOfflineQueue: true,
   disableClientInfo: true,
@@ -35,45 +35,48 @@ export const PASSIVE_OPTIONS = {
   commandOptions: undefined,
 } as const
 
-/** What overrides the options of its socket. */
-export function obedientSocket({ signal, timeLimit }: Attempt): object {
+/** Overrides options of its socket. */
+export function passiveSocket({ signal, timeLimit }: Attempt): object {
   return {
-    // The client knows its socket only when that is connected: one that is destroyed before would connect all the
-    // same, and that connection could not be ended. Node destroys the socket at this signal.
+    // The client knows its socket only once it is connected. A client that is destroyed before would still connect, and
+    // nothing could end that connection. Node destroys the socket at this signal.
     signal,
     connectTimeout: timeLimit,
     socketTimeout: undefined,
     keepAlive: true,
     keepAliveInitialDelay: 10_000,
-    // The client is destroyed as soon as it reports an error. Refusing to reconnect would make it forget itself
-    // half-way: what it registers of itself for metrics would stay.
+    // The client is destroyed as soon as it reports an error. If it could not reconnect, it would clean up only in
+    // part: its registration for metrics would stay.
     reconnectStrategy: () => 1,
   }
 }
 
-/** How each command is sent: version 6 would start a timer for each, and both would follow the caller's wishes. */
+/**
+ * Options of each command. Without them, version 6 would start a timer for each command, and both versions would use
+ * the options of the client's owner.
+ */
 export const SEND_OPTIONS = {
   timeout: undefined,
   asap: undefined,
   abortSignal: undefined,
-  // Maps and sets (37, 126) as lists, doubles (44) as text: what RESP2 says. Everything else in its plain form.
+  // Maps and sets (37, 126) as lists, doubles (44) as text, as in RESP2. Everything else in its plain form.
   typeMapping: { 37: Array, 126: Array, 44: String },
 }
 
-/** node-redis, by its `createClient`. Its connections speak RESP2, as those of ioredis do. */
+/** Makes connections by `createClient` of node-redis. They speak RESP2, as those of ioredis do. */
 export function nodeRedisPackage(createClient: CreateNodeRedisClient): ClientPackage {
-  // It writes a class with all commands for each client whose options differ from those of the last one, which takes
+  // For each client whose options differ from the last one's, node-redis creates a class with all commands, which takes
   // tens of milliseconds. Duplicates share the class.
   const pattern = createClient(PASSIVE_OPTIONS)
   return (address, { username, password, database }) =>
     (listener, attempt) => {
-      const socket = { ...address, ...obedientSocket(attempt) }
+      const socket = { ...address, ...passiveSocket(attempt) }
       const client = pattern.duplicate({ ...PASSIVE_OPTIONS, RESP: 2, username, password, database, socket })
       return connectNodeRedis(client, listener, attempt)
     }
 }
 
-/** Connects a client that was made with {@link PASSIVE_OPTIONS} and {@link obedientSocket}. */
+/** Connects a client that was made with {@link PASSIVE_OPTIONS} and {@link passiveSocket}. */
 export function connectNodeRedis(
   client: NodeRedisClient,
   listener: ConnectionListener,
@@ -120,8 +123,8 @@ class NodeRedisConnection implements Connection {
   }
 
   async unsubscribe(channel: string, sharded: boolean): Promise<void> {
-    // Without the listener, the client would take a channel for subscribed until the reply, and a subscription that
-    // comes before it would end with it.
+    // Without the listener, the client would count a channel as subscribed until the reply, and a new subscription
+    // before the reply would end with it.
     await plain(this.#client[sharded ? 'sUnsubscribe' : 'unsubscribe'](channel, this.#message))
   }
 

@@ -7,7 +7,7 @@ import { InFlight } from './in-flight.js'
 import { Reconnecting } from './reconnecting.js'
 import type { ServerCommands } from './redis-link.js'
 
-/** What a lasting connection is made of. */
+/** The parts of {@link ReconnectingConnection}. */
 export interface LastingConnectionParts {
   /** For messages: the address without passwords. */
   readonly name: string
@@ -18,7 +18,7 @@ export interface LastingConnectionParts {
   readonly ready?: (isFirst: boolean) => void
   /** Called when a connection was lost, and after each failed attempt to reconnect. */
   readonly failed?: () => void
-  /** Called when the server has said that it is not the master any more. */
+  /** Called when the server has reported that it is no longer the master. */
   readonly demoted?: (() => void) | undefined
   readonly message?: (channel: string, text: string) => void
   readonly clock: Clock
@@ -31,8 +31,8 @@ export async function assertReady(connection: Connection): Promise<void> {
 }
 
 /**
- * Connections to one server, one after another: when one is lost the next is made. No command is ever kept for later or
- * sent twice. A connection that is not in use keeps no process alive.
+ * A connection to one server, which is replaced when it is lost. Commands are never kept for later or sent twice.
+ * Without pending commands, it does not keep the process alive.
  */
 export class ReconnectingConnection implements ServerCommands {
   readonly #parts: LastingConnectionParts
@@ -55,7 +55,7 @@ export class ReconnectingConnection implements ServerCommands {
     this.#connections = new Reconnector(() => this.#connectOnce(), parts.clock)
   }
 
-  /** How many connections became ready until now. */
+  /** Number of connections that became ready. */
   get epoch(): number {
     return this.#epoch
   }
@@ -73,7 +73,7 @@ export class ReconnectingConnection implements ServerCommands {
   }
 
   /**
-   * Settles when there is a connection. After the first success a lost one is replaced without being asked.
+   * Connects. After the first success, lost connections are replaced automatically.
    * @throws UnavailableError when the attempt to connect fails
    */
   async connect(): Promise<void> {
@@ -92,14 +92,14 @@ export class ReconnectingConnection implements ServerCommands {
     })
   }
 
-  /** Does something with the connection, with the promises of {@link send}. */
+  /** Calls `work` with the connection. Settles as {@link send} does. */
   with<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result> {
     const connection = this.#connections.now
     if (connection === undefined) return unsent(this.#notConnected())
     return this.#inFlight.follow(work(connection), error => this.#failed(error))
   }
 
-  /** Gives the connection up, as if it had been lost, so that a new one is made. */
+  /** Drops the connection, as if it had been lost, so that a new one is made. */
   drop(cause: unknown): void {
     const connection = this.#connections.now
     if (connection === undefined) return
@@ -114,7 +114,7 @@ export class ReconnectingConnection implements ServerCommands {
     void this.#connections.close().then(connection => connection?.destroy())
   }
 
-  /** Makes a connection and prepares it, within the time that this may take. */
+  /** Makes a connection and prepares it, within the time limit. */
   async #connectOnce(): Promise<Connection> {
     const { clock, failed, timeouts } = this.#parts
     const attempt = new AbortController()
@@ -164,7 +164,7 @@ export class ReconnectingConnection implements ServerCommands {
   #tooLate(): unknown {
     const { name, timeouts } = this.#parts
     const error = unanswered(name, timeouts.answer)
-    // Whatever is wrong with this connection, a new one will show it.
+    // A new connection shows whether the server can be reached.
     this.drop(error)
     return error
   }
@@ -178,7 +178,7 @@ export class ReconnectingConnection implements ServerCommands {
   }
 
   #failed(error: unknown): unknown {
-    // The connection that comes next may find the new master.
+    // The next connection may lead to the new master.
     if (isDemoted(error)) {
       // mutant: replica-kept
       this.drop(error)

@@ -1,6 +1,6 @@
 import { runtimeTimers } from '../../../base/runtime-timers.js'
 
-/** The attempt to connect again that calls wait for after a loss. */
+/** The attempt to reconnect after a loss, for which calls wait. */
 export class Reconnecting {
   #attempt: Promise<void> | undefined
 

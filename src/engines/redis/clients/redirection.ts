@@ -1,18 +1,21 @@
 import { placeOf } from './node-name.js'
 import { RedisReplyError } from './connection.js'
 
-/** Where a node of a cluster sends a command on to. */
+/** A redirection of a command to another node of a cluster. */
 export interface Redirection {
-  /** MOVED: for good. ASK: for this command. TRYAGAIN: the keys are on their way; the same node, a little later. */
+  /**
+   * MOVED: permanently. ASK: for this command only. TRYAGAIN: the keys are being migrated; the same node, a little
+   * later.
+   */
   readonly kind: 'MOVED' | 'ASK' | 'TRYAGAIN'
   readonly slot: number
   readonly node: string
 }
 
 /**
- * Reads the redirection from an error; undefined for other errors.
- * @param asked the node that said so: one that doesn't know what another is called gives its port only, and that is
- * then on the same host
+ * Parses the redirection in an error; undefined for other errors.
+ * @param asked the node that has redirected. If it does not know the host of the other node, it gives only the port,
+ * and the host is its own.
  */
 export function redirectionOf(error: unknown, asked: string): Redirection | undefined {
   if (!(error instanceof RedisReplyError)) return undefined

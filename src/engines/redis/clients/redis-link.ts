@@ -3,13 +3,13 @@ import type { Timeouts, Reply } from './connection.js'
 
 /** Sends commands to one server. */
 export interface ServerCommands {
-  /** How often a connection was made; 0 before the first one is ready. */
+  /** Number of connections that were made; 0 before the first one is ready. */
   readonly epoch: number
   /** Whether it will never be connected again. */
   readonly isOver: boolean
   /**
    * Settles when the first attempts to connect after a loss have ended; undefined if there is nothing to wait for. The
-   * server may be there all the time: connections break while this process is frozen.
+   * server may be reachable all the time: connections also break while this process is frozen.
    */
   readonly reconnecting: Promise<void> | undefined
   /** @throws UnavailableError when the server can't be reached or refuses */
@@ -28,15 +28,15 @@ export interface Answered {
   readonly reply: Reply
   readonly server: ServerCommands
   /**
-   * That of the server when the command was sent. If it has changed since, the answer came over another connection, and
-   * the client package may have sent the command twice.
+   * The epoch of the server when the command was sent. If it has changed since, the answer came over another
+   * connection, and the client package may have sent the command twice.
    */
   readonly epoch: number
 }
 
 /**
- * What the Redis engine needs of a client package: commands in order of sending, and messages of channels. It looks the
- * same over ioredis and node-redis, and on one server, behind Sentinels and on a cluster.
+ * A client package as the Redis engine uses it: commands in order of sending, and messages of channels. It is the same
+ * for ioredis and node-redis, and for one server, behind Sentinels and for a cluster.
  */
 export interface RedisLink {
   /** For messages: the address without passwords. */
@@ -51,33 +51,33 @@ export interface RedisLink {
    */
   connect(): Promise<void>
   /**
-   * Sends a command, after a loss when the first attempts to connect have ended. Commands with the same route that are
-   * sent within one tick arrive in that order.
+   * Sends a command. After a loss, it first waits until the first attempts to connect have ended. Commands with the
+   * same route that are sent within one tick arrive in that order.
    * @param route a key whose slot decides which master gets the command on Cluster; ignored elsewhere. Rejects with
    * RedisReplyError when the server answered with an error, with UnavailableError when the command was certainly not
-   * sent, and with IndeterminateError when it may have been executed: with ConnectionLostError if its connection was lost.
-   * It always settles: an answer that does not come within the time-out of the link rejects with IndeterminateError.
+   * sent, and with IndeterminateError when it may have been executed: with ConnectionLostError if its connection was
+   * lost. It always settles: without an answer within the timeout of the link, it rejects with IndeterminateError.
    */
   command(route: string, args: readonly string[]): Promise<Reply>
   /** Sends a command as {@link command} does, and returns which server has answered. */
   call(route: string, args: readonly string[]): Promise<Answered>
   /**
-   * The masters, one function each that sends a command to it: for SCAN, which looks at one server only. Rejects as
+   * Returns a function for each master that sends a command to it: for SCAN, which covers only one server. Rejects as
    * {@link command} does.
    */
   masters(): Promise<readonly ((args: readonly string[]) => Promise<Reply>)[]>
   /**
-   * Receives the messages of a channel from when the promise settles until {@link unsubscribe}, over breaks of the
-   * connection, too. The subscription connection is opened by the first call. On Cluster the channel is a sharded one
+   * Receives the messages of a channel from when the promise settles until {@link unsubscribe}, also after the
+   * connection was replaced. The first call opens the subscription connection. On Cluster the channel is a sharded one
    * (`SSUBSCRIBE`).
    */
   subscribe(channel: string): Promise<void>
   unsubscribe(channel: string): Promise<void>
-  /** Ends its own connections; those of a client that was given stay its owner's. Never throws. */
+  /** Closes its own connections, but not those of an existing client. Never throws. */
   close(): Promise<void>
 }
 
-/** What a link reports without being asked. */
+/** Receives the events of a link. */
 export interface LinkListener {
   /** A message came on a subscribed channel. */
   message(channel: string, text: string): void
@@ -88,7 +88,7 @@ export interface LinkListener {
 /** Makes the link of an engine to its server or servers. */
 export type LinkMaker = (listener: LinkListener) => RedisLink
 
-/** What every link is made of. */
+/** The parts of every link. */
 export interface LinkParts {
   /** For messages: the address without passwords. */
   readonly name: string

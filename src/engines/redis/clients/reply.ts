@@ -1,15 +1,13 @@
 import { RedisReplyError, type Reply } from './connection.js'
 
-/** Brings the answer of a client package, or its error reply, into one form, whichever package and protocol. */
+/** Converts the answer or error reply of a client package to one form, the same for both packages and protocols. */
 export function plain(answer: Promise<unknown>): Promise<Reply> {
   return answer.then(plainReply, (error: unknown) => {
     throw plainError(error)
   })
 }
 
-/**
- * Maps become lists of keys and values in turn, sets lists, doubles text, booleans 0 and 1, bytes text.
- */
+/** Converts maps to lists of alternating keys and values, sets to lists, booleans to 0 and 1, and bytes to text. */
 export function plainReply(reply: unknown): Reply {
   if (typeof reply === 'string' || typeof reply === 'number' || reply === null) return reply
   if (Array.isArray(reply)) return reply.every(isPlain) ? reply : reply.map(plainReply)
@@ -31,15 +29,15 @@ function isPlain(reply: unknown): reply is string | number {
   return typeof reply === 'string' || typeof reply === 'number'
 }
 
-/** The server's own words: a code in capitals, then a text. What client packages say begins otherwise. */
+/** An error reply of the server: a code in capitals, then a text. Errors of client packages begin differently. */
 const ERROR_REPLY = /^[A-Z][A-Z0-9]+( |$)/
 
-/** What the server says of an unknown command, which may have been AUTH. */
+/** The arguments in the error for an unknown command, which may have been AUTH. */
 const ARGUMENTS = /, with args beginning with:.*$/s
 
 /**
- * Makes a RedisReplyError of the rejection of a client package where the server has answered with an error. It has none
- * of the arguments of the command, which may be a password; ioredis keeps them with its error.
+ * Converts the rejection of a client package to a RedisReplyError if it is an error reply. Removes the arguments of the
+ * command, which may be a password; ioredis keeps them with its error.
  */
 export function plainError(error: unknown): unknown {
   if (!(error instanceof Error)) return error

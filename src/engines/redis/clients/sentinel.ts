@@ -9,12 +9,12 @@ import type {
   Reply,
 } from './connection.js'
 
-/** Where a master is found that Sentinels watch. */
+/** How to find a master that Sentinels monitor. */
 export interface SentinelParts {
   readonly sentinels: readonly NetworkAddress[]
-  /** What the Sentinels call the master. */
+  /** The name of the master at the Sentinels. */
   readonly masterName: string
-  /** For the master; the same is given to a Sentinel that wants one. */
+  /** For the master, and for a Sentinel that requires a login. */
   readonly login: Login
   readonly connect: ClientPackage
 }
@@ -22,19 +22,19 @@ export interface SentinelParts {
 const DEFAULT_USER: Login = { username: undefined, password: undefined, database: 0 }
 const IGNORE: ConnectionListener = { lost: () => undefined, message: () => undefined }
 
-/** Connections to the master that the Sentinels name, asked again for each connection. */
+/** Connects to the master that the Sentinels name. Asks them again for each connection. */
 export function connectToMaster(parts: SentinelParts): Connect {
   return async (listener, attempt) => {
     const { connect, login } = parts
     const connection = await connect(await findMaster(parts, attempt), login)(listener, attempt)
-    // A Sentinel may not know yet that this one is the master no longer.
+    // A Sentinel may not know yet that this server is no longer the master.
     const [role] = (await connection.send(['ROLE'])) as readonly Reply[]
     if (role !== 'master') throw new Error(`the server that the Sentinels name is a ${String(role)}`)
     return connection
   }
 }
 
-/** Asks all Sentinels together and takes the first that knows: some of them may be down or frozen. */
+/** Asks all Sentinels at once and uses the first answer, because some of them may be down or frozen. */
 async function findMaster(parts: SentinelParts, { signal, timeLimit }: Attempt): Promise<Address> {
   const asking = new AbortController()
   signal.addEventListener('abort', () => asking.abort())

@@ -3,33 +3,33 @@ import type { Reply } from './connection.js'
 import { unreachable, unsent } from './failures.js'
 import type { Answered, LinkListener, LinkMaker, RedisLink } from './redis-link.js'
 
-/** The links that are in use, by their keys. */
-const inUse = new Map<string, Trunk>()
+/** The shared links in use, by their keys. */
+const inUse = new Map<string, SharedLink>()
 
-/** What a shared link is made of. */
+/** The parts of a shared link. */
 export interface SharedLinkParts {
-  /** Names the server or servers, the user and the password: links with the same key share their connections. */
+  /** Identifies the servers, the user and the password: links with the same key share their connections. */
   readonly key: string
   readonly name: string
   readonly cluster: boolean
-  /** Makes the link that they share. */
+  /** Makes the link that is shared. */
   readonly make: LinkMaker
 }
 
 /**
  * Makes links that share the connections of one link. The commands that several boxes send in one tick are then one
- * write of the client and one read of the server, which take longer than a call of a script. Connections are opened for
- * the first link that connects, and closed with the last one.
+ * write of the client and one read of the server, which take longer than the execution of a call. The first link that
+ * connects opens the connections, and the last one closes them.
  */
 export function sharedLink(parts: SharedLinkParts): LinkMaker {
-  return listener => new Branch(parts, listener)
+  return listener => new LinkUse(parts, listener)
 }
 
 /** The link that several engines share. Sends each of them the messages of its channels. */
-class Trunk {
+class SharedLink {
   readonly link: RedisLink
   readonly #key: string
-  readonly #branches = new Set<LinkListener>()
+  readonly #users = new Set<LinkListener>()
   readonly #subscribers = new Map<string, Set<LinkListener>>()
 
   constructor({ key, make }: SharedLinkParts) {
@@ -39,19 +39,19 @@ class Trunk {
         for (const listener of [...(this.#subscribers.get(channel) ?? [])]) listener.message(channel, text)
       },
       resubscribed: () => {
-        for (const listener of [...this.#branches]) listener.resubscribed()
+        for (const listener of [...this.#users]) listener.resubscribed()
       },
     })
     inUse.set(key, this)
   }
 
   enter(listener: LinkListener): void {
-    this.#branches.add(listener)
+    this.#users.add(listener)
   }
 
   leave(listener: LinkListener): void {
-    this.#branches.delete(listener)
-    if (this.#branches.size === 0) {
+    this.#users.delete(listener)
+    if (this.#users.size === 0) {
       inUse.delete(this.#key)
       void this.link.close()
       return
@@ -76,10 +76,10 @@ class Trunk {
 }
 
 /** The use of a shared link by one engine, from when it connects. */
-class Branch implements RedisLink {
+class LinkUse implements RedisLink {
   readonly #parts: SharedLinkParts
   readonly #listener: LinkListener
-  #trunk: Trunk | undefined
+  #shared: SharedLink | undefined
   #isClosed = false
 
   constructor(parts: SharedLinkParts, listener: LinkListener) {
@@ -96,16 +96,16 @@ class Branch implements RedisLink {
   }
 
   get epoch(): number {
-    return this.#trunk?.link.epoch ?? 0
+    return this.#shared?.link.epoch ?? 0
   }
 
   async connect(): Promise<void> {
-    if (!this.#trunk && !this.#isClosed) {
-      this.#trunk = inUse.get(this.#parts.key) ?? new Trunk(this.#parts)
-      this.#trunk.enter(this.#listener)
+    if (!this.#shared && !this.#isClosed) {
+      this.#shared = inUse.get(this.#parts.key) ?? new SharedLink(this.#parts)
+      this.#shared.enter(this.#listener)
     }
     try {
-      await this.#trunk?.link.connect()
+      await this.#shared?.link.connect()
     } catch (error) {
       this.#leave()
       throw error
@@ -114,23 +114,23 @@ class Branch implements RedisLink {
   }
 
   command(route: string, args: readonly string[]): Promise<Reply> {
-    return this.#trunk?.link.command(route, args) ?? unsent(this.#closed())
+    return this.#shared?.link.command(route, args) ?? unsent(this.#closed())
   }
 
   call(route: string, args: readonly string[]): Promise<Answered> {
-    return this.#trunk?.link.call(route, args) ?? unsent(this.#closed())
+    return this.#shared?.link.call(route, args) ?? unsent(this.#closed())
   }
 
   masters(): Promise<readonly ((args: readonly string[]) => Promise<Reply>)[]> {
-    return this.#trunk?.link.masters() ?? unsent(this.#closed())
+    return this.#shared?.link.masters() ?? unsent(this.#closed())
   }
 
   subscribe(channel: string): Promise<void> {
-    return this.#trunk?.subscribe(channel, this.#listener) ?? unsent(this.#closed())
+    return this.#shared?.subscribe(channel, this.#listener) ?? unsent(this.#closed())
   }
 
   async unsubscribe(channel: string): Promise<void> {
-    await this.#trunk?.unsubscribe(channel, this.#listener)
+    await this.#shared?.unsubscribe(channel, this.#listener)
   }
 
   async close(): Promise<void> {
@@ -143,7 +143,7 @@ class Branch implements RedisLink {
   }
 
   #leave(): void {
-    this.#trunk?.leave(this.#listener)
-    this.#trunk = undefined
+    this.#shared?.leave(this.#listener)
+    this.#shared = undefined
   }
 }

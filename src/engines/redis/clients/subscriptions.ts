@@ -3,7 +3,7 @@ import type { Connect, Connection } from './connection.js'
 import { ReconnectingConnection } from './reconnecting-connection.js'
 import type { LinkParts } from './redis-link.js'
 
-/** What subscriptions are made of. */
+/** The parts of {@link Subscriptions}. */
 export interface SubscriptionsParts extends LinkParts {
   readonly connect: Connect
   /** Whether the channels are sharded ones. */
@@ -12,13 +12,13 @@ export interface SubscriptionsParts extends LinkParts {
   readonly failed?: () => void
 }
 
-/** The channels that are subscribed over one connection, which the first of them opens. */
+/** Subscribes to channels over one connection, which the first subscription opens. */
 export class Subscriptions {
   readonly #parts: SubscriptionsParts
   readonly #connection: ReconnectingConnection
-  /** When the subscription of each channel began, or will begin. */
+  /** The subscription to each channel, which settles when it has begun. */
   readonly #channels = new Map<string, Promise<void>>()
-  /** Those that have begun. */
+  /** The channels whose subscriptions have begun. */
   readonly #subscribed = new Set<string>()
   #heartbeat: Timer | undefined
 
@@ -84,7 +84,7 @@ export class Subscriptions {
     )
   }
 
-  /** A connection that only listens does not notice by itself that its other end is gone. */
+  /** Tests the connection regularly: one that only listens does not notice by itself that the server is gone. */
   #beat(): void {
     this.#heartbeat?.cancel()
     const { clock, timeouts } = this.#parts
@@ -100,8 +100,8 @@ export class Subscriptions {
 }
 
 /**
- * Enters a channel unless that was done or is under way. One that could not be entered can be retried.
- * @param channels by when they are entered.
+ * Subscribes to a channel unless that was done or is under way. A failed subscription can be retried.
+ * @param channels the subscriptions, by channel.
  */
 export function enterOnce(
   channels: Map<string, Promise<void>>,

@@ -5,16 +5,16 @@ import type { Vote } from './vote.js'
 import type { Voter } from './voter.js'
 import { Votes } from './votes.js'
 
-/** What a candidate needs of its engine. */
+/** The parts that {@link Candidate} uses. */
 export interface CandidateParts extends GrantParts {
-  /** A look at this request is worthwhile. */
+  /** The request should check in. */
   wake(id: string): void
 }
 
 /** A request of this session that asks the servers for their votes until it is granted. */
 export class Candidate {
   readonly id: string
-  /** Once enough servers have voted for it. */
+  /** Set once enough servers have voted for it. */
   grant: QuorumGrant | undefined
   readonly #parts: CandidateParts
   readonly #votes: Votes
@@ -29,28 +29,31 @@ export class Candidate {
     this.id = operation.request.id
   }
 
-  /** Asks as many servers as are needed for their votes, and the others when those do not suffice. */
+  /** Asks as many servers as needed for their votes, and the others if that is not enough. */
   enter(): Promise<RequestStatus> {
-    return this.#hold(this.#votes.candidacy.order, this.#firstAsked)
+    return this.#runRound(this.#votes.candidacy.order, this.#firstAsked)
   }
 
-  /** Asks all servers again that have anything of it, because what they have reserved may be a majority by now. */
+  /** Asks all servers again that may have the request, because enough of them may have reserved it by now. */
   async checkIn({ lease, wait }: WaitTerms): Promise<RequestStatus> {
     const { id, grant } = this
-    // Another local caller gets a grant on its own terms.
+    // Another local caller has its own lease for the grant.
     if (grant)
       return (await grant.renew(lease)) ? { state: 'held', id, number: grant.number } : { state: 'gone' }
     this.#votes.candidacy.lease = lease
     this.#votes.candidacy.wait = wait
     this.#round?.abandon()
     const entered = this.#votes.preferred.filter(({ state }) => state !== 'absent')
-    return this.#hold(this.#parts.electorate.numbers.next(), entered.length > 0 ? entered : this.#firstAsked)
+    return this.#runRound(
+      this.#parts.electorate.numbers.next(),
+      entered.length > 0 ? entered : this.#firstAsked,
+    )
   }
 
   /**
-   * What a sign of life finds of a request that waits: the votes that it covers, and the number of them that are enough
-   * beside those that are held. Undefined if the request does not wait. Signs cover no held vote, so its server is asked
-   * for it again. Enters the queues of usual servers that it does not stand in, because they may be back.
+   * For a sign of life: returns the votes that it covers, and how many of them the request needs in addition to its
+   * held votes. Undefined if the request does not wait. A sign covers no held vote, so this asks its server again. It
+   * also enters the missing queues of usual servers, which may be reachable again.
    */
   waiting(): { readonly queued: readonly Vote[]; readonly enough: number } | undefined {
     if (this.grant) return undefined
@@ -73,7 +76,7 @@ export class Candidate {
   /** A server has reserved it. */
   woken(voter: Voter): void {
     const vote = this.#votes.of(voter)
-    // The hint came after the answer to a question that it should have caused, or after the request was taken out.
+    // The hint is late: the server has voted since, or the request was removed.
     if (vote.isHeld || vote.state === 'absent') return
     vote.isReserved = true
     if (vote.isPending) return
@@ -82,7 +85,10 @@ export class Candidate {
     else this.#wakeIfMajority()
   }
 
-  /** A message says that a server has dropped it, or taken it away. A grant is asked for: the message may be forged. */
+  /**
+   * A message says that a server has dropped the request, or that it was taken away. A grant is checked, because the
+   * message may be forged.
+   */
   dropped(voter: Voter): void {
     if (this.grant) return this.#parts.lost(this.id)
     this.#votes.of(voter).state = 'absent'
@@ -93,7 +99,7 @@ export class Candidate {
   contended(voter: Voter): void {
     const vote = this.#votes.of(voter)
     vote.isWanted = true
-    // Within a round it may get its majority, and then the other request has to wait.
+    // In a round it may still get enough votes, and then the other request has to wait.
     if (!this.#round && !vote.isPending) this.#yieldIfWanted(vote)
   }
 
@@ -101,8 +107,8 @@ export class Candidate {
     return this.#votes.preferred.slice(0, this.#votes.needed)
   }
 
-  /** Holds a round of asking. @param number for the grant that comes of it. */
-  #hold(number: number, asked: readonly Vote[]): Promise<RequestStatus> {
+  /** Runs a round of voting. @param number the proposed number of the grant */
+  #runRound(number: number, asked: readonly Vote[]): Promise<RequestStatus> {
     return new Promise((resolve, reject) => {
       this.#round = new Round(this.#votes, this.#parts.electorate, number, {
         granted: given => resolve(this.#granted(given)),
@@ -136,7 +142,10 @@ export class Candidate {
     return { state: 'queued', id: this.id, place, checkInAfter, sessionsAhead: [] }
   }
 
-  /** The requests before it stand at the usual servers. One of these that was late may be back. */
+  /**
+   * Enters the queues of the usual servers, because earlier requests wait there. One that was late may be reachable
+   * again.
+   */
   #enterUsual(): void {
     for (const vote of this.#votes.usual) {
       if (vote.state === 'absent' && !vote.isPending) this.#ask(vote)
@@ -145,7 +154,7 @@ export class Candidate {
 
   #unreachable(failures: readonly Error[]): Error {
     this.#round = undefined
-    // A caller that knows that it waits tries again without a call.
+    // If its caller knows that it waits, the request stays, and checks in again by itself.
     if (!this.#isQueued) void this.#end()
     return this.#parts.electorate.unreachable(failures)
   }
@@ -166,19 +175,20 @@ export class Candidate {
   }
 
   /**
-   * Leaves the queues where it stands only because another server was late. Requests that came before it may not stand
-   * there, and a release would wake it instead of them.
+   * Leaves the queues of servers that were asked only because others were late. Earlier requests may not be in these
+   * queues, and a release would wake this one instead of them.
    */
   #dropSurplus(): void {
     const { all, held, usual } = this.#votes
-    // Where one server has voted for it, every further vote may be the missing one.
+    // If a server has voted for it, each further vote may be the missing one.
     if (held.length > 0 || !usual.every(({ isQueued }) => isQueued)) return
     for (const vote of all) if (vote.isQueued && !usual.includes(vote)) void vote.withdraw()
   }
 
   /**
-   * Asks the server of a minority vote again when a request with an earlier place waits for that vote, which the server
-   * then gets. The server has reported that, or may have reported it while its hints were not received.
+   * If a request with an earlier place waits for a minority vote, asks its server again: the server then gives that
+   * vote to the other request. The server has reported the other request, or may have done so while its hints were not
+   * received.
    */
   #yieldIfWanted(vote: Vote): void {
     if (vote.state !== 'held' || this.grant) return
@@ -188,18 +198,18 @@ export class Candidate {
     const again = (): void => {
       if (vote.asked === asked && !this.grant) this.#ask(vote)
     }
-    // Without hints the next look finds out.
+    // Without hints, the next check-in finds out.
     vote.voter.listen().then(again, () => undefined)
   }
 
-  /** Calls for a look now if what is held and reserved may be a majority, and soon if anything is reserved. */
+  /** Lets the request check in: at once if held and reserved votes may be enough, and soon if any vote is reserved. */
   #wakeIfMajority(): void {
     const hopeful = this.#votes.all.filter(({ state, isReserved }) => state === 'held' || isReserved)
     if (hopeful.length >= this.#votes.needed) this.#parts.wake(this.id)
     else if (hopeful.some(({ isReserved }) => isReserved)) this.#scheduleLook()
   }
 
-  /** Calls for a look a little later, when other servers may have reserved it, too. */
+  /** Lets the request check in a little later, when other servers may have reserved it, too. */
   #scheduleLook(): void {
     if (this.#isLookScheduled) return
     this.#isLookScheduled = true

@@ -18,7 +18,7 @@ const COMPLETE_AFTER = 5
 /** Time after a grant at which the servers without a vote in it are sent its number, in milliseconds. */
 const RAISE_AFTER = 100
 
-/** What the servers that were asked have answered so far. */
+/** The answers of the servers that were asked, so far. */
 export interface Answers<Answer> {
   readonly answers: readonly Answer[]
   readonly failures: readonly Error[]
@@ -36,7 +36,7 @@ export class Electorate {
   readonly majority: number
   readonly numbers: NumberClock
   readonly #clock: Clock
-  /** The servers as each of them comes first. */
+  /** The servers in all rotations, each of which begins with another server. */
   readonly #rotations: readonly (readonly Voter[])[]
   #isRaising = false
 
@@ -51,14 +51,15 @@ export class Electorate {
   }
 
   /**
-   * The servers in the order in which they are asked about a key. All requests for it begin with the same ones, so that
-   * they meet there. Different keys begin with different ones, so that no server has all the work.
+   * Returns the servers in the order in which they are asked about a key. All requests for a key begin with the same
+   * servers, so that they compete for the same votes. Different keys begin with different servers, which spreads the
+   * load.
    */
   inOrder(key: string): readonly Voter[] {
     return this.#rotations[hashOf(key) % this.voters.length]!
   }
 
-  /** Receives the hints of all servers from now on. Where that fails, a waiter looks at regular intervals. */
+  /** Subscribes to the hints of all servers. If that fails, waiters check in at regular intervals. */
   listen(): void {
     for (const voter of this.voters) if (!voter.receivesHints) voter.listen().catch(() => undefined)
   }
@@ -73,9 +74,7 @@ export class Electorate {
     this.#after(OUT_OF_REACH_AFTER, task)
   }
 
-  /**
-   * Brings a new grant to the servers that have no vote in it: its number, and, if it is held for long, the request.
-   */
+  /** Sends a new grant to the servers that have no vote in it: its number, and, if it is held for long, the request. */
   spread(complete: () => void): void {
     this.#after(COMPLETE_AFTER, complete)
     if (this.#isRaising) return
@@ -84,10 +83,10 @@ export class Electorate {
   }
 
   /**
-   * Settles as soon as the outcome of what several servers were asked is certain. It does not wait for the others.
+   * Settles as soon as the answers of several servers make the outcome certain, without waiting for the other servers.
    * @param decide returns the outcome, or undefined while it is open.
-   * @param failed returns the error when the outcome stays open, or undefined to wait for the pending servers, whose own
-   * clients end the wait.
+   * @param failed returns the error when the outcome stays open, or undefined to wait for the pending servers, whose
+   * own clients end the wait.
    */
   outcome<Answer, Outcome>(
     asked: readonly Promise<Answer>[],
@@ -152,7 +151,7 @@ export class Electorate {
     return new IndeterminateError(this.#tooFew(failures), { engine: this.name, cause: failures[0] })
   }
 
-  /** A caller that waits for an answer has a connection or a timer of its own that keeps the process alive. */
+  /** Does not keep the process alive: a caller that waits has a connection or a timer of its own for that. */
   #after(delay: number, task: () => void): void {
     this.#clock.after(delay, task, false)
   }
@@ -163,7 +162,10 @@ export class Electorate {
     return reasons.length > 0 ? `${few}: ${reasons.join('; ')}` : few
   }
 
-  /** A server that had no vote in a grant may be the only one that keeps its data until the next grant. */
+  /**
+   * Sends the greatest number to all servers, because one without a vote in a grant may be the only one that keeps its
+   * data until the next grant.
+   */
   #raiseAll(): void {
     this.#isRaising = false
     const greatest = Math.max(...this.voters.map(voter => voter.greatest))

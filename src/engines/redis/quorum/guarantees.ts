@@ -43,7 +43,7 @@ const NO_VALUES: Weakness = {
     'independent servers can lose a value that a majority of them had.',
 }
 
-/** What locks over a quorum of Redis servers promise. */
+/** The promises of locks over a quorum of Redis servers. */
 export const quorumGuarantees: Guarantees = {
   engine: 'redis-quorum',
   scope: 'network',

@@ -6,15 +6,15 @@ function wallMicroseconds(): number {
 }
 
 /**
- * A clock that is ahead by no more microseconds is not followed. Otherwise two clocks that took each other's last step
- * for a lead would drive each other on.
+ * A clock that is ahead by at most this many microseconds is not followed. Otherwise two processes that take each
+ * other's last step for a lead would drive each other's clocks forward.
  */
 const SLACK = 1000
 
 /**
  * Proposes numbers: for the places of requests in the queues, and for their grants. Each is greater than the last. They
  * follow the wall clock, and the clock of a process that is ahead. Otherwise a process whose clock is behind would
- * propose numbers that are too small for its grants, and places before requests that came earlier.
+ * propose numbers that are too small for its grants, and places ahead of requests that came earlier.
  */
 export class NumberClock {
   readonly #micros: () => number
@@ -27,13 +27,13 @@ export class NumberClock {
     this.#micros = micros
   }
 
-  /** Greater than every number that was proposed or seen here. */
+  /** Returns a number greater than all that were proposed or seen here. */
   next(): number {
     this.#last = Math.max(this.#last + 1, Math.floor(this.#micros() + this.#lead))
     return this.#last
   }
 
-  /** Takes note of a number that a server has given. */
+  /** Takes into account a number that a server has given. */
   observe(number: number): void {
     if (number <= this.#last) return
     this.#last = number

@@ -10,22 +10,23 @@ import { parseRedisUrl } from '../redis-url.js'
 import { QuorumEngine } from './quorum-engine.js'
 import { parseQuorumUrl } from './quorum-url.js'
 
-/** Clients that are there already, one for each of several independent servers. */
+/** Existing clients, one for each of several independent servers. */
 export interface ExistingRedisQuorum extends Omit<RedisOptions, 'layout'> {
   /**
    * At least three, each a `Redis` of ioredis or a client of node-redis for a server that is independent of the others.
-   * They stay the caller's. Those of ioredis are used for commands; further connections like each of them are opened.
+   * The engine never closes them. It sends commands over clients of ioredis, and opens further connections like those
+   * of each client.
    */
   readonly redisQuorum: readonly object[]
 }
 
-/** With fewer servers none may be lost. */
+/** With fewer servers, no majority would be left after the loss of one. */
 const MIN_SERVERS = 3
 
 /**
- * The engine of a quorum URL, or over clients that are given.
- * @throws InvalidArgumentError when the URL, a client or an option is unfit; UnavailableError when no client package is
- * installed
+ * Opens the engine of a quorum URL or of existing clients.
+ * @throws InvalidArgumentError when the URL, a client or an option is invalid; MissingPackageError when no client
+ * package is installed
  */
 export async function openRedisQuorum(source: string | ExistingRedisQuorum): Promise<QuorumEngine> {
   if (typeof source !== 'string') return overClients(source)

@@ -21,14 +21,14 @@ import { QuorumOperator } from './quorum-operator.js'
 import { QuorumSigns } from './quorum-signs.js'
 import { Voter, type VotingEngine } from './voter.js'
 
-/** So many milliseconds a closing box waits for servers that do not answer. */
+/** How long a closing box waits for servers that do not answer, in milliseconds. */
 const LEAVE_WITHIN = 1000
 
-/** What a quorum engine is made of. */
+/** The parts of a quorum engine. */
 export interface QuorumParts {
   /** For messages: the URL without passwords. */
   readonly name: string
-  /** One for each server; an engine that others use, too, does not count twice. */
+  /** One for each server. */
   readonly engines: readonly VotingEngine[]
   readonly clock: Clock
   readonly numbers?: NumberClock
@@ -36,9 +36,9 @@ export interface QuorumParts {
 
 /**
  * Locks over several independent Redis servers: a request with the votes of a majority has the lock, as in Redlock.
- * Every server has the lock table with its queues, and all of them have the same order in their queues. So requests
- * that meet agree on which is first, and waiters are woken. A request without a majority yields votes that were given
- * too early, as in Maekawa's algorithm. A majority is asked first, so a short lock costs three servers of five.
+ * Every server has the lock table with its queues, and all of them have the same order in their queues. So competing
+ * requests agree on which is first, and waiters are woken. A request without a majority yields votes that it got too
+ * early, as in Maekawa's algorithm. A majority is asked first, so a short lock costs three servers of five.
  */
 export class QuorumEngine implements Engine {
   readonly name: string
@@ -70,9 +70,9 @@ export class QuorumEngine implements Engine {
 
   async join(member: SessionInfo, listener: Listener): Promise<void> {
     const { majority, voters } = this.#electorate
-    const joined = voters.map(voter => voter.join(member, this.#hearing(voter)))
+    const joined = voters.map(voter => voter.join(member, this.#listenerFor(voter)))
     try {
-      // Nothing was asked for yet, so nothing can have been done.
+      // Nothing was requested yet, so the servers can't have changed anything.
       await this.#electorate.firstAnswers(joined, majority, ({ failures }) =>
         this.#electorate.unreachable(failures),
       )
@@ -141,7 +141,7 @@ export class QuorumEngine implements Engine {
     return candidate.enter()
   }
 
-  /** Each server gets both in one call. So a request that waits there comes first, and no other one slips in. */
+  /** Each server gets both in one call. So a waiting request comes first, and no other request gets in between. */
   async #extendOrYield({ request, number, next, lease, wait }: ExtendOrYield): Promise<RequestStatus> {
     const grant = this.#grant({ request, number })
     if (!grant) return { state: 'gone' }
@@ -159,8 +159,8 @@ export class QuorumEngine implements Engine {
     await this.#electorate.firstAnswers(expired, majority)
   }
 
-  /** Takes the hints of one server. */
-  #hearing(voter: Voter): Listener {
+  /** Receives the hints of one server. */
+  #listenerFor(voter: Voter): Listener {
     return {
       wake: id => this.#candidates.get(id)?.woken(voter),
       lost: id => this.#candidates.get(id)?.dropped(voter),

@@ -3,12 +3,12 @@ import type { Answers, Electorate } from './electorate.js'
 import type { Vote } from './vote.js'
 import type { Votes } from './votes.js'
 
-/** What a grant needs of its engine. */
+/** The parts that {@link QuorumGrant} uses. */
 export interface GrantParts {
   readonly electorate: Electorate
   /** The grant may have been taken away: the box renews it to find out. */
   lost(id: string): void
-  /** Nothing is left of the request but what is being taken back. */
+  /** The request has ended. Its votes may still be being withdrawn. */
   ended(id: string): void
 }
 
@@ -22,7 +22,7 @@ export class QuorumGrant {
     this.#votes = votes
     this.number = number
     this.#parts = parts
-    // It is not lost when one more server does not vote for it, so it stands in no queue from now on.
+    // From now on no server queues it, because the grant needs no further votes.
     votes.candidacy.wait = 0
     if (votes.all.some(({ state }) => state === 'absent')) parts.electorate.spread(() => this.#complete())
   }
@@ -47,8 +47,8 @@ export class QuorumGrant {
   }
 
   /**
-   * True when a majority had it until now. Settles when the next requests find as many free servers as they need, if
-   * those servers answer in time.
+   * True when a majority had it until now. Settles when as many servers are free as the next requests need, if those
+   * servers answer in time.
    */
   release(): Promise<boolean> {
     const { electorate } = this.#parts
@@ -61,7 +61,7 @@ export class QuorumGrant {
       const isPatient = pending > 0 && !isLate
       if (answers.length - gone >= (isPatient ? this.#votes.needed : majority)) return true
       if (released.length - gone < majority) return false
-      // Others can have a majority already, and no server says that the grant was lost before.
+      // Others can already get a majority, and no server reports that the grant was lost before.
       const isFree = pending + failures.length <= voters.length - majority
       return isFree && gone === 0 && !isPatient ? true : undefined
     }
@@ -84,7 +84,7 @@ export class QuorumGrant {
     vote.ask(this.number, () => this.reserved(vote))
   }
 
-  /** Whether a majority still has it, by what those that had it answer. */
+  /** Whether a majority still has it, according to the servers that had it. */
   #isHeldBy(asked: readonly Promise<boolean>[]): Promise<boolean> {
     const { electorate } = this.#parts
     const { majority } = electorate

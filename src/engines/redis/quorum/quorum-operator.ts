@@ -4,10 +4,10 @@ import type { IdentifiedReport } from '../operator.js'
 import type { Answers, Electorate } from './electorate.js'
 import { majorityOf } from './tally.js'
 
-/** By the index of the server; undefined where there was no answer. */
+/** By the index of the server; undefined for a server that has not answered. */
 type Reports = readonly (readonly IdentifiedReport[] | undefined)[]
 
-/** Looks at the requests of all sessions, and takes them away. Methods reject as the engine does. */
+/** Lists and removes the requests of all sessions. Methods reject as the engine does. */
 export class QuorumOperator {
   readonly #electorate: Electorate
 
@@ -21,8 +21,8 @@ export class QuorumOperator {
   }
 
   /**
-   * Releases what `inspect` shows with this number, although each server may know it by another number. It looks for
-   * the grant until no server has it, because a server that had not voted before may vote meanwhile.
+   * Releases the grant that `inspect` shows with this number, although servers may know it by other numbers. Repeats
+   * this until no server has the grant, because further servers may vote for it meanwhile.
    */
   async forceRelease(operation: ForceRelease): Promise<boolean> {
     const { key, number } = operation
@@ -33,7 +33,7 @@ export class QuorumOperator {
     )
     if (!found) return false
     for (const [index, all] of reports.entries()) {
-      // A server that has not answered gets the call all the same.
+      // A server that has not answered gets the operation nevertheless.
       if (!all) this.#electorate.voters[index]!.submit(operation).catch(() => undefined)
     }
     let isReleased = false
@@ -48,8 +48,8 @@ export class QuorumOperator {
   }
 
   /**
-   * Takes away all that a session has. A late server takes away what the session has by then, also what it was given
-   * since, so late servers are waited for.
+   * Removes all requests of a session. A late server also removes what the session was given in the meantime, so this
+   * waits for late servers.
    */
   async revoke(operation: Revoke): Promise<number> {
     const revoked = this.#electorate.voters.map(voter => voter.submit(operation))
@@ -82,13 +82,13 @@ export class QuorumOperator {
     return reports
   }
 
-  /** A call of an operator takes several round trips, so a server that is far away has as long as its client gives it. */
+  /** An operator's call takes several round trips, so a distant server gets the whole time limit of its client. */
   readonly #unclear = (state: Answers<unknown>): Error | undefined =>
     state.pending > 0 ? undefined : this.#electorate.unclear(state)
 
   /**
    * The answers of all servers that do not count as unreachable, if these are a majority. Without the answer of a
-   * server that is merely late, the vote that a waiter has for a moment looks like a grant.
+   * server that is only late, the temporary vote of a waiter would look like a grant.
    */
   readonly #allInReach = <Answer>({
     answers,
@@ -99,8 +99,8 @@ export class QuorumOperator {
 }
 
 /**
- * The requests that a majority of the servers know, each key's in order. A server that did not answer may know them
- * all.
+ * The requests that a majority of the servers know, in order for each key. A server that did not answer counts as
+ * knowing all of them.
  */
 function mergedReports(reports: Reports): IdentifiedReport[] {
   const silent = reports.filter(report => report === undefined).length
@@ -118,13 +118,13 @@ function nameOf({ id, key }: IdentifiedReport): string {
   return `${id} ${key}`
 }
 
-/** @param all what the servers report of one request and one of its keys. */
+/** @param all the reports of the servers about one request and one of its keys. */
 function merged(all: readonly IdentifiedReport[], least: number): IdentifiedReport {
   const held = all.filter(({ phase }) => phase === 'held')
   const isHeld = held.length >= least
   const others = all.filter(({ phase }) => phase !== 'held')
   const phase = isHeld ? 'held' : others.some(one => one.phase === 'reserved') ? 'reserved' : 'waiting'
-  // As long as a majority keeps it.
+  // The time for which a majority keeps it.
   const left = (isHeld ? held : all).map(({ expiresIn }) => expiresIn).sort((one, other) => other - one)
   const [first] = all as [IdentifiedReport]
   return {

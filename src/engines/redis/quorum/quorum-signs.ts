@@ -6,13 +6,13 @@ import type { Voter } from './voter.js'
 /** Leases of one holder that end on the servers within this time, in milliseconds, need one sign only. */
 const TOGETHER = 50
 
-/** What a server says of a sign. */
+/** The answer of a server to a sign. */
 interface Signed extends SignOutcome {
   /** The IDs of the requests that it covers. */
   readonly covered: readonly string[]
 }
 
-/** Signs of life to the servers of a quorum: to each of them one for all requests that wait there. */
+/** Sends signs of life to the servers of a quorum: one to each server, for all requests that wait there. */
 export class QuorumSigns {
   readonly #electorate: Electorate
   readonly #candidate: (id: string) => Candidate | undefined
@@ -25,7 +25,7 @@ export class QuorumSigns {
   /** Rejects if no server answers. */
   async send({ session, requests }: Alive): Promise<SignOutcome> {
     const byVoter = new Map<Voter, LockRequest[]>()
-    // Each with the number of servers that have to cover it.
+    // The number of servers that still have to cover each request.
     const missing = new Map<string, number>()
     const due = new Set<string>()
     for (const request of requests) {
@@ -47,7 +47,7 @@ export class QuorumSigns {
       for (const id of answer.due) due.add(id)
       for (const id of answer.covered) missing.set(id, missing.get(id)! - 1)
     }
-    // Where servers have not answered, a check-in enters the queues of others.
+    // If servers have not answered, a check-in enters the queues of others.
     for (const [id, count] of missing) if (count > 0) due.add(id)
     const soonest = Math.min(...signed.map(({ next }) => next))
     const together = signed.map(({ next }) => next).filter(next => next <= soonest + TOGETHER)
@@ -55,8 +55,8 @@ export class QuorumSigns {
   }
 
   /**
-   * The answers of all servers that are not late. If they are too few, those that come until the others are out of reach:
-   * then some requests are due, and their check-ins ask other servers.
+   * The answers of all servers that are not late. If these are too few, also those that come before the other servers
+   * count as unreachable. Then some requests are due, and their check-ins ask other servers.
    */
   #answers(asked: readonly Promise<Signed>[]): Promise<readonly Signed[]> {
     const enough = Math.min(this.#electorate.majority, asked.length)

@@ -6,7 +6,7 @@ import type { Votes } from './votes.js'
 
 export type Mismatch = RequestStatus & { readonly state: 'mismatch' }
 
-/** Receives the result of a round: once, by one of the first four. */
+/** Receives the result of a round: one call of one of the first four methods. */
 export interface RoundListener {
   /** Enough servers have voted with this number. */
   granted(number: number): void
@@ -19,14 +19,14 @@ export interface RoundListener {
   answeredLate(vote: Vote): void
 }
 
-/** One round of asking for votes. All that counts for it is asked for since it began. */
+/** One round of voting. Only answers to questions of this round count. */
 export class Round {
   readonly #votes: Votes
   readonly #electorate: Electorate
   readonly #listener: RoundListener
-  /** The number that the grant is to have. */
+  /** The proposed number of the grant. */
   #number: number
-  /** What the servers that were asked have answered. */
+  /** The answers of the servers that were asked. */
   readonly #answers = new Map<Vote, 'pending' | 'held' | 'refused' | 'failed'>()
   readonly #failures: Error[] = []
   #mismatch: Mismatch | undefined
@@ -106,8 +106,9 @@ export class Round {
   }
 
   /**
-   * Gives the grant when enough servers have voted with its very number: each of them has given lesser numbers only
-   * before, and will give greater ones only. When some were further on, the others are raised to the greatest first.
+   * Grants the request when enough servers have voted with exactly its number: each of them has given only smaller
+   * numbers before, and will give only greater ones. If some servers have given greater numbers, first raises the
+   * others to the greatest.
    */
   #elect(): void {
     const held = this.#votes.all.filter(vote => this.#answers.get(vote) === 'held')
@@ -138,11 +139,11 @@ export class Round {
 
   /**
    * Leaves late servers out soon when a majority has answered and other requests have some of the votes. Otherwise two
-   * requests that have met would wait for the one vote that neither has, and neither yields as long as it waits.
+   * competing requests would wait for the one vote that neither has, and neither yields as long as it waits.
    */
   #closeSoon({ held, refused, isLate }: Tally): void {
-    const hasMet = refused > 0 && held + refused >= this.#electorate.majority
-    if (this.#isClosing || !isLate || !hasMet) return
+    const isContested = refused > 0 && held + refused >= this.#electorate.majority
+    if (this.#isClosing || !isLate || !isContested) return
     this.#isClosing = true
     this.#electorate.whenLate(() => {
       this.#isClosing = false

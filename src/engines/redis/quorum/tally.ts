@@ -1,8 +1,8 @@
-/** How the servers of a quorum have answered so far. Together they are all servers. */
+/** The answers of the servers of a quorum so far. The numbers add up to all servers. */
 export interface Tally {
   /** Gave their vote. */
   readonly held: number
-  /** Answered that another request has it. */
+  /** Answered that another request has their vote. */
   readonly refused: number
   /** Can't be reached. */
   readonly failed: number
@@ -14,21 +14,22 @@ export interface Tally {
 }
 
 /**
- * What the answers come to: `granted` by enough votes; `refused`, because a majority answered and there can't be enough
- * votes; `unreachable`, because too few answered to know; `ask more` servers; or `wait` for those that were asked.
+ * The result of the answers: `granted` by enough votes; `refused`, because a majority answered and there can't be
+ * enough votes; `unreachable`, because too few answered to know; `ask more` servers; or `wait` for those that were
+ * asked.
  */
 export type Verdict = 'granted' | 'refused' | 'unreachable' | 'ask more' | 'wait'
 
-/** So many of `servers` are a majority: two majorities always have one in common. */
+/** Returns how many of `servers` are a majority: two majorities always have a server in common. */
 export function majorityOf(servers: number): number {
   // mutant: half-is-majority
   return Math.floor(servers / 2) + 1
 }
 
 /**
- * How many of `servers` have to vote for a grant. Two grants that exclude each other need one server in common: a
- * majority. Each server counts permits alone, so all servers together give `servers * permits` of them. A grant has to
- * take as many of those as needed so that `permits + 1` grants of one permit would take more than there are.
+ * Returns how many of `servers` have to vote for a grant. Two grants that exclude each other need one server in common:
+ * a majority. Each server counts permits alone, so all servers together give `servers * permits` of them. A grant has
+ * to take so many of these that `permits + 1` grants of one permit would take more than there are.
  * @param permits of the semaphore; 1 for a mutex.
  */
 export function votesNeeded(servers: number, permits: number): number {

@@ -9,25 +9,25 @@ export interface Candidacy {
   request: LockRequest
   /** Its place in the queues, the same on all servers. */
   readonly order: number
-  /** Milliseconds, as its caller counts them. */
+  /** The lease by the clock of its caller, in milliseconds. */
   lease: number
-  /** Milliseconds; 0 for a server that is not to queue it. */
+  /** The wait in milliseconds; 0 if servers must not queue it. */
   wait: number
 }
 
-/** Takes the reply to a question: the status of the request on that server, or why it has none. */
+/** Receives the answer of a server: the status of the request there, or an error. */
 type Answered = (answer: RequestStatus | Error) => void
 
-/** What one server has of a request, as far as is known here, and what it is asked about it. */
+/** The known status of a request on one server, and the questions to that server. */
 export class Vote {
   readonly voter: Voter
-  /** With `unknown`, something of the request may be there. */
+  /** With `unknown`, the server may have the request. */
   state: 'absent' | 'unknown' | 'queued' | 'held' = 'absent'
-  /** The number of the vote, where it is held. */
+  /** The number of the vote, if it is held. */
   number = 0
-  /** In the queue: how many requests are before it. */
+  /** In the queue: number of requests ahead of it. */
   place = 0
-  /** In the queue: when to look again, milliseconds from the answer. */
+  /** In the queue: when to check in, in milliseconds after the answer. */
   checkInAfter = 0
   /** How many questions the server was asked. Only the answer to the last one counts. */
   asked = 0
@@ -55,14 +55,14 @@ export class Vote {
     return this.state === 'held' && !this.isPending
   }
 
-  /** Whether it certainly stands in the queue, and was not reserved since. */
+  /** Whether it is certainly in the queue, and was not reserved since. */
   get isQueued(): boolean {
     return this.state === 'queued' && !this.isPending && !this.isReserved
   }
 
   /**
    * Asks the server for its vote.
-   * @param least the least number that the vote may get.
+   * @param least minimum number of the vote.
    * @param answered is called with the answer, unless another question has followed by then.
    */
   ask(least: number, answered: Answered): void {
@@ -83,7 +83,7 @@ export class Vote {
     })
   }
 
-  /** Raises the number of a vote that is held. The answer comes as to {@link ask}. */
+  /** Raises the number of a held vote. Calls `answered` as {@link ask} does. */
   raise(number: number, answered: Answered): void {
     const { id } = this.#candidacy.request
     const raised = this.#submitRenewal(number)
@@ -93,7 +93,7 @@ export class Vote {
     )
   }
 
-  /** Renews a vote that is held, and raises its number to that of the grant. False: the server has it no more. */
+  /** Renews a held vote, and raises its number to that of the grant. False: the server no longer has it. */
   async renew(number: number): Promise<boolean> {
     const { asked } = this
     const isHeld = await this.#submitRenewal(number)
@@ -103,7 +103,7 @@ export class Vote {
     return isHeld
   }
 
-  /** Releases a vote that is held. False: the server had it no more. */
+  /** Releases a held vote. False: the server no longer had it. */
   async release(): Promise<boolean> {
     const { request, lease } = this.#candidacy
     this.state = 'absent'
@@ -115,21 +115,21 @@ export class Vote {
     }
   }
 
-  /** Makes a vote that is held shared. False: the server has it no more. */
+  /** Makes a held vote shared. False: the server no longer has it. */
   downgrade(): Promise<boolean> {
     const { request } = this.#candidacy
     return this.voter.submit({ type: 'downgrade', request, number: this.number })
   }
 
   /**
-   * Removes the request, in any phase, from this server. Undefined where there is nothing to take out. A rejection need
-   * not be handled.
+   * Removes the request, in any phase, from this server. Undefined if there is nothing to remove. A rejection need not
+   * be handled.
    */
   withdraw(): Promise<void> | undefined {
     if (this.state === 'absent' && !this.isPending) return undefined
     const { request, lease } = this.#candidacy
     this.state = 'absent'
-    // The answer to a question that is pending comes before the withdrawal, so it counts no more.
+    // A pending answer comes before the withdrawal, so it no longer counts.
     this.asked++
     this.isPending = false
     const withdrawn = this.voter.withdraw(request, lease, this.#hasWaited)

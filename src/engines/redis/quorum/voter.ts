@@ -15,7 +15,7 @@ import type { Ballot } from '../ballot.js'
 import type { IdentifiedReport } from '../operator.js'
 import type { NumberClock } from './number-clock.js'
 
-/** What a quorum needs of the engine of one server. */
+/** The engine of one server, as a quorum uses it. */
 export interface VotingEngine {
   readonly name: string
   join(member: SessionInfo, listener: Listener): Promise<void>
@@ -26,22 +26,22 @@ export interface VotingEngine {
   leave(): Promise<void>
 }
 
-/** A server's clock may run faster than the clock of this process by this part, and by this many milliseconds. */
+/** A server's clock may run faster than the clock of this process by this fraction, and by this many milliseconds. */
 const DRIFT = 0.01
 const MIN_DRIFT = 2
 
-/** How long a lease is on the servers, so that it does not end there before it ends here. */
+/** Returns the lease for the servers, so long that it does not end there before it ends here. */
 export function leaseOnServer(lease: number): number {
   // mutant: lease-ends-on-server-first
   return lease * (1 + DRIFT) + MIN_DRIFT
 }
 
-/** What is left of a lease here when so much of it is left on a server. */
+/** Returns the remaining lease here, by the remaining lease on a server. */
 function leaseHere(left: number): number {
   return Math.max(0, (left - MIN_DRIFT) / (1 + DRIFT))
 }
 
-/** One of the servers. It may be down when the box is opened, and is tried until it is there. */
+/** One of the servers. If it is down when the box is opened, attempts to join it continue. */
 export class Voter {
   readonly name: string
   /** Whether it answered late, or not at all, when it was asked last. Other servers are asked before it. */
@@ -91,7 +91,7 @@ export class Voter {
 
   /**
    * Removes a request in any phase, see {@link retryUntilExpired}.
-   * @param lease milliseconds, as its caller counts them
+   * @param lease by the clock of its caller, in milliseconds
    * @param isCovered whether signs of life keep it beyond its lease, so that it must be removed whenever the server is
    * back.
    */
@@ -105,7 +105,7 @@ export class Voter {
     )
   }
 
-  /** Receives hints from when the promise settles. */
+  /** Subscribes to hints. */
   listen(): Promise<void> {
     this.#listening ??= this.#once(engine => engine.listen()).then(
       () => {
@@ -119,7 +119,7 @@ export class Voter {
     return this.#listening
   }
 
-  /** The requests that are asked for, with leases as their callers count them. */
+  /** Returns the requests for these keys, with leases by the clocks of their callers. */
   async reports(inspect: Inspect): Promise<readonly IdentifiedReport[]> {
     const reports = await this.#once(engine => engine.reports(inspect))
     return reports.map(report => ({ ...report, expiresIn: leaseHere(report.expiresIn) }))
@@ -154,7 +154,7 @@ export class Voter {
     }
   }
 
-  /** Does a task once the server is joined. The task waits for the first attempt, and for no later one. */
+  /** Runs a task if the server is joined. Waits for the first attempt to join, and for no later one. */
   #once<T>(task: (engine: VotingEngine) => Promise<T>): Promise<T> {
     if (this.#firstAttempt) return this.#firstAttempt.then(() => this.#once(task))
     const engine = this.#joined?.now

@@ -4,17 +4,17 @@ import { votesNeeded } from './tally.js'
 import { Vote, type Candidacy } from './vote.js'
 import type { Voter } from './voter.js'
 
-/** When a server could not be asked, and only its vote is missing, it is asked again so soon, in milliseconds. */
-const MISSING_LOOK = 500
-/** Leases of one holder that end on the servers within this time, in milliseconds, need one look only. */
+/** Delay until servers that could not be asked, and whose votes are needed, are asked again, in milliseconds. */
+const ASK_MISSING_AFTER = 500
+/** Leases of one holder that end on the servers within this time, in milliseconds, need only one check-in. */
 const TOGETHER = 50
 
-/** The votes of a request: what each server has of it. */
+/** The votes of all servers for a request. */
 export class Votes {
   readonly candidacy: Candidacy
   /** In the order in which the servers are asked while all of them answer in time. */
   readonly all: readonly Vote[]
-  /** So many votes make a grant. */
+  /** Number of votes that a grant needs. */
   readonly needed: number
   #isWithdrawn = false
 
@@ -34,7 +34,7 @@ export class Votes {
     return [...this.all.filter(vote => !isLate(vote)), ...this.all.filter(isLate)]
   }
 
-  /** Those of the servers that are asked first while all of them answer in time. */
+  /** The votes of the servers that are asked first while all of them answer in time. */
   get usual(): readonly Vote[] {
     return this.all.slice(0, this.needed)
   }
@@ -47,27 +47,27 @@ export class Votes {
     return this.all.find(vote => vote.voter === voter)!
   }
 
-  /** How many requests are before it where the fewest are. */
+  /** The number of requests ahead of it, on the server with the fewest. */
   get place(): number {
     const places = this.#queued.map(({ place }) => place)
     return places.length === 0 ? 0 : Math.min(...places)
   }
 
-  /** When its waiter looks again: milliseconds from now. */
+  /** When its waiter checks in: milliseconds from now. */
   get checkInAfter(): number {
     const looks = this.#queued.map(({ checkInAfter }) => checkInAfter)
     const missing = this.all.filter(({ state }) => state === 'absent').length
     const isMissing = missing > 0 && this.held.length + missing >= this.needed
-    const soonest = Math.min(...looks, isMissing ? MISSING_LOOK : Infinity)
+    const soonest = Math.min(...looks, isMissing ? ASK_MISSING_AFTER : Infinity)
     return Math.max(...looks.filter(look => look <= soonest + TOGETHER), soonest)
   }
 
-  /** Whether the request is taken out, and no server is asked any more. */
+  /** Whether the request was removed, and no server is asked any more. */
   get isWithdrawn(): boolean {
     return this.#isWithdrawn
   }
 
-  /** Takes the request out of all servers. What can't be reached now is tried again, and ends with its lease. */
+  /** Removes the request from all servers. Failed attempts are repeated, and the request expires with its lease. */
   withdraw(): Promise<void>[] {
     this.#isWithdrawn = true
     return this.all.flatMap(vote => vote.withdraw() ?? [])
