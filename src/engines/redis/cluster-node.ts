@@ -4,7 +4,7 @@ import type { Names } from './names.js'
 
 /**
  * Returns the URL to open instead if a link to one server leads to a node of a Redis Cluster, which refuses calls with
- * keys in several hash slots. Otherwise, and if the server does not answer, returns undefined.
+ * keys in several hash slots. Otherwise, and if the server gives no clear answer, returns undefined.
  */
 export async function clusterUrl(link: RedisLink, names: Names): Promise<string | undefined> {
   if (link.cluster) return undefined

@@ -84,7 +84,9 @@ export class CodeCalls {
 /** Error codes for a full memory, too few replicas, or data that could not be saved. */
 const FOR_NOW: ReadonlySet<string> = new Set(['OOM', 'NOREPLICAS', 'MISCONF'])
 
-/** The errors of servers without functions, among them hosted ones, and of servers that forbid them. They differ. */
+/**
+ * The errors of servers without functions, among them hosted ones, and of servers that forbid them. Their texts differ.
+ */
 const NO_SUCH_COMMAND =
   /unknown (?:sub)?command|permissions to run|unsupported|not (?:allowed|available|implemented|supported)/i
 

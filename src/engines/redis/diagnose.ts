@@ -19,17 +19,16 @@ import { redisFindings } from './diagnosed-findings.js'
  */
 export async function diagnoseRedis(url: string): Promise<Diagnosis> {
   const isQuorum = /^rediss?-quorum:/.test(url)
-  const servers = isQuorum ? await lookAtMany(parseQuorumUrl(url).servers) : await lookAtOne(url)
+  const servers = isQuorum ? await diagnoseQuorum(parseQuorumUrl(url).servers) : await diagnosePlace(url)
   return { facts: servers.flatMap(({ facts }) => facts), findings: merged(servers) }
 }
 
-/** The diagnosis of one server. */
-interface Seen extends Diagnosis {
+interface ServerDiagnosis extends Diagnosis {
   readonly name: string
 }
 
 /** Merges equal findings of several servers into one, which names the servers. */
-function merged(servers: readonly Seen[]): Finding[] {
+function merged(servers: readonly ServerDiagnosis[]): Finding[] {
   const all = servers.flatMap(({ name, findings }) => findings.map(finding => ({ name, finding })))
   const groups = groupedBy(all, ({ finding: { id, how } }) => `${id} ${how}`)
   return [...groups.values()].map(same => {
@@ -41,20 +40,20 @@ function merged(servers: readonly Seen[]): Finding[] {
 }
 
 /** Some servers of a quorum may be unreachable. @throws when all are, and any error other than an outage. */
-async function lookAtMany(urls: readonly string[]): Promise<Seen[]> {
+async function diagnoseQuorum(urls: readonly string[]): Promise<ServerDiagnosis[]> {
   let outages = 0
   const seen = urls.map(async url => {
     try {
-      return await lookAtOne(url)
+      return await diagnosePlace(url)
     } catch (error) {
       if (!(error instanceof UnavailableError) || ++outages === urls.length) throw error
-      return [{ name: parseRedisUrl(url).name, facts: [], findings: [absent(error)] }]
+      return [{ name: parseRedisUrl(url).name, facts: [], findings: [serverDown(error)] }]
     }
   })
   return (await Promise.all(seen)).flat()
 }
 
-function absent({ message }: UnavailableError): Finding {
+function serverDown({ message }: UnavailableError): Finding {
   return {
     id: 'server-down',
     promises: [],
@@ -63,7 +62,7 @@ function absent({ message }: UnavailableError): Finding {
   }
 }
 
-async function lookAtOne(url: string): Promise<Seen[]> {
+async function diagnosePlace(url: string): Promise<ServerDiagnosis[]> {
   const place = parseRedisUrl(url)
   const link = linkTo(
     place,
@@ -71,13 +70,16 @@ async function lookAtOne(url: string): Promise<Seen[]> {
   )({ message: () => undefined, resubscribed: () => undefined })
   try {
     await link.connect()
-    return await lookThrough(link, place.options)
+    return await diagnoseMasters(link, place.options)
   } finally {
     await link.close()
   }
 }
 
-async function lookThrough(link: RedisLink, { minReplicas, prefix }: RedisEngineOptions): Promise<Seen[]> {
+async function diagnoseMasters(
+  link: RedisLink,
+  { minReplicas, prefix }: RedisEngineOptions,
+): Promise<ServerDiagnosis[]> {
   const [masters, url] = await Promise.all([
     link.masters(),
     clusterUrl(link, new Names(prefix, link.cluster)),

@@ -5,7 +5,6 @@ import type { RedisOptions } from './redis-options.js'
 
 /** The format of held keys, and everything that depends on it. */
 export interface HeldLayout {
-  /** The code that executes calls. */
   readonly code: ServerCode
   /** The type of a held key: as commands name it, and in words. */
   readonly type: 'string' | 'hash'

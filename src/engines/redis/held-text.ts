@@ -42,7 +42,6 @@ export class HeldText {
   }
 }
 
-/** The session that a request belongs to. */
 function sessionOf(id: string): string {
   return id.slice(0, Math.max(0, id.lastIndexOf('.')))
 }

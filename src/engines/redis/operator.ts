@@ -27,7 +27,6 @@ export interface IdentifiedReport extends RequestReport {
   readonly order: string
 }
 
-/** The parts that the operations of an operator use. */
 export interface OperatorParts {
   readonly link: RedisLink
   readonly names: Names
@@ -113,7 +112,7 @@ export class Operator {
     return this.#take(group, one.id, number, claims)
   }
 
-  /** Returns the first store keys of the list. SCAN finds all of them, in no order. */
+  /** Returns the first matching store keys. SCAN finds all of them, in no order. */
   async list(list: List): Promise<string[]> {
     const { names } = this.#parts
     const first = new FirstKeys(list)

@@ -45,7 +45,6 @@ interface Own {
   alone?: Timer | null
 }
 
-/** The parts that {@link OwnRequests} uses. */
 export interface OwnRequestsParts {
   readonly link: RedisLink
   readonly names: Names

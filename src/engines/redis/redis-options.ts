@@ -2,7 +2,7 @@ import { InvalidArgumentError, shown } from '../../base/errors.js'
 import { checkOptions } from '../../base/options.js'
 import { OWN } from './names.js'
 
-/** Options for keys in Redis: in the query of a URL, or next to `redis`. */
+/** Options of the Redis engine, in the query of its URL or next to `redis`. */
 export interface RedisOptions {
   /** Prefix of all keys and channels in Redis. Default: none. */
   readonly prefix?: string

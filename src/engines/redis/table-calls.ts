@@ -24,7 +24,6 @@ import { runtimeTimers } from '../../base/runtime-timers.js'
  */
 const MAX_OPERATIONS = 16
 
-/** The parts that {@link TableCalls} uses. */
 export interface TableCallsParts {
   readonly link: RedisLink
   readonly code: CodeCalls
@@ -71,9 +70,8 @@ export class TableCalls {
   #caller: Caller | undefined
   readonly #queues = new Map<string, Queue>()
   /**
-   * Calls wait for this promise, to keep their order. It settles when the answer to a repeated call has come, because a
-   * server did not know the code; or when the process has read everything that has arrived since the last reply of the
-   * server.
+   * Calls wait for this promise, to keep their order. It settles when a call is answered that was repeated because a
+   * server did not know the code, or when the process has read what arrived during a silence of the server.
    */
   #loading: Promise<void> | undefined
   /** When a reply last arrived, as clock time. */
@@ -108,8 +106,8 @@ export class TableCalls {
   }
 
   /**
-   * Sends the collected operations. If no call is under way, that is at the end of the current microtasks, so that a
-   * single caller loses no time; otherwise, after everything that this tick brings.
+   * Schedules the sending of collected operations. If no call is under way, they are sent in a microtask, so that a
+   * single caller loses no time; otherwise after everything that this tick brings.
    */
   #defer({ inFlight }: Queue, send: () => void): void {
     if (this.#loading) void this.#loading.then(send)
@@ -130,7 +128,7 @@ export class TableCalls {
       const answered = await this.#evaluate(queue.group, call)
       this.#heardAt = clock.now()
       const answers = answersIn(answered.reply)
-      const lasting = batch.filter(({ operation }, index) => replicas && matters(operation, answers[index]!))
+      const lasting = batch.filter(({ operation }, index) => replicas && mustLast(operation, answers[index]!))
       const missed = lasting.length > 0 ? await replicas?.missed(answered) : undefined
       // If a repeated call finds a request gone, its first execution may be the reason. A client package may also
       // repeat a call by itself.
@@ -205,7 +203,7 @@ export function answersIn(reply: Reply): readonly Reply[] {
 }
 
 /** Whether the operation must not be lost with the server: it has set a lease, or committed. */
-function matters({ type }: ServerOperation, answer: Reply): boolean {
+function mustLast({ type }: ServerOperation, answer: Reply): boolean {
   if (typeof answer === 'number') return answer > 0 && SET_A_LEASE.has(type)
   if (type !== 'commit') return isHeld(answer)
   // A commit that is repeated may have failed before because too few replicas had it.

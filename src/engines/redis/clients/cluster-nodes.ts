@@ -20,11 +20,9 @@ export interface ClusterAccess {
   rename(node: string): string
   /** The connection of an existing client to a node; undefined when there is none. */
   existing(node: string): ExistingConnection | undefined
-  /** Makes a connection to a node. */
   connect(node: string): Connect
 }
 
-/** The parts of {@link ClusterNodes}. */
 export interface ClusterNodesParts {
   readonly name: string
   readonly access: ClusterAccess

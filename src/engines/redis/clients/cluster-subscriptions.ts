@@ -2,15 +2,13 @@ import type { ClusterTopology } from './cluster-topology.js'
 import { RedisReplyError, type Connect } from './connection.js'
 import { unreachable } from './failures.js'
 import type { LinkParts } from './redis-link.js'
-import { enterOnce, Subscriptions } from './subscriptions.js'
+import { subscribeOnce, Subscriptions } from './subscriptions.js'
 
 /** Maximum number of nodes that are tried for the subscription to a channel. */
 const MAX_NODES = 5
 
-/** The parts of {@link ClusterSubscriptions}. */
 export interface ClusterSubscriptionsParts extends LinkParts {
   readonly topology: ClusterTopology
-  /** Makes a connection to the node of this name. */
   readonly connect: (node: string) => Connect
 }
 
@@ -31,7 +29,7 @@ export class ClusterSubscriptions {
 
   /** As {@link RedisLink.subscribe} says. */
   subscribe(channel: string): Promise<void> {
-    return enterOnce(this.#channels, channel, () => this.#enter(channel))
+    return subscribeOnce(this.#channels, channel, () => this.#enter(channel))
   }
 
   /** As {@link RedisLink.unsubscribe} says. */

@@ -11,7 +11,7 @@ export interface ClusterAnswer {
   readonly slots: Reply
 }
 
-/** Delay until the cluster is looked at again, in milliseconds. */
+/** Delay before the cluster is examined again, in milliseconds. */
 const PAUSE = 100
 
 /** The known masters of the hash slots. Nodes are named by `host:port`. */

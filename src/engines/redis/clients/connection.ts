@@ -75,7 +75,7 @@ export interface Timeouts {
   readonly connect: number
   /** Time limit for the reply to a command. */
   readonly answer: number
-  /** How often a connection that only listens is asked whether it is still there. */
+  /** Interval of the pings over a connection that only listens. */
   readonly heartbeat: number
 }
 

@@ -42,7 +42,7 @@ export interface ExistingCluster extends ExistingClient {
   readonly status: ClientStatus
   /** Connects a client that is idle. */
   wake(): void
-  /** The masters that the client knows, as they are reached from here. */
+  /** The masters that the client knows, by their addresses from here. */
   nodes(): readonly string[]
   /** The client's connection to a node; undefined when it has none, or commands of the engine must not go over it. */
   connection(node: string): ExistingConnection | undefined

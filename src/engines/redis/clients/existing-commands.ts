@@ -2,7 +2,7 @@ import type { Clock } from '../../../base/clock.js'
 import { UnavailableError } from '../../../base/errors.js'
 import { pause } from '../../../base/pause.js'
 import type { Timeouts, Reply } from './connection.js'
-import { isDemoted, sentInVain, unanswered, unreachable, unsent } from './failures.js'
+import { isDemoted, sendFailure, unanswered, unreachable, unsent } from './failures.js'
 import type { ClientStatus, ExistingConnection } from './existing-client.js'
 import { InFlight } from './in-flight.js'
 import { Reconnecting } from './reconnecting.js'
@@ -14,7 +14,6 @@ const LOOK = 10
 /** Maximum time for which commands wait for a client that has lost its connection, in milliseconds. */
 const RECONNECTED_WITHIN = 1000
 
-/** The parts of {@link ExistingCommands}. */
 export interface ExistingCommandsParts {
   readonly name: string
   readonly client: ExistingConnection
@@ -97,11 +96,11 @@ export class ExistingCommands implements ServerCommands {
         this.#replaceClient()
         this.#parts.demoted?.()
       }
-      return sentInVain(name, error)
+      return sendFailure(name, error)
     })
   }
 
-  /** Ends the connection of our own. The client's stays its owner's. */
+  /** Ends only the connection of our own. */
   close(): void {
     this.#isClosed = true
     this.#own?.close()

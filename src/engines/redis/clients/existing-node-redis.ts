@@ -45,7 +45,7 @@ type NodeAddressMap = Readonly<Record<string, NodeAddress>> | ((address: string)
 export interface NodeRedisCluster {
   readonly isOpen: boolean
   readonly _options?: { readonly nodeAddressMap?: NodeAddressMap }
-  /** Makes the client of a node, at once, if there is none, and connects it. */
+  /** Returns the client of a node. If there is none, creates it at once, and connects it. */
   nodeClient(node: Node): Promise<unknown>
   readonly masters: readonly Node[]
   readonly nodeByAddress: ReadonlyMap<string, Node>

@@ -1,9 +1,9 @@
 import type { Clock } from '../../../base/clock.js'
 import { runtimeTimers } from '../../../base/runtime-timers.js'
 
-/** Is notified about the commands that wait. */
+/** Receives the events of {@link InFlight}. */
 export interface InFlightListener {
-  /** A command waits, and no other did. */
+  /** A command begins to wait while no other waits. */
   busy(): void
   /** No command waits any more. */
   idle(): void
@@ -25,7 +25,6 @@ export class InFlight {
     this.#listener = listener
   }
 
-  /** Number of commands that wait. */
   get size(): number {
     return this.#size
   }

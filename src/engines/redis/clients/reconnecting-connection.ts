@@ -2,12 +2,11 @@ import type { Clock } from '../../../base/clock.js'
 import { Reconnector } from '../../../engine/kit/reconnector.js'
 import type { UnavailableError } from '../../../base/errors.js'
 import type { Connect, Connection, Timeouts, Reply } from './connection.js'
-import { isDemoted, sentInVain, unanswered, unreachable, unsent } from './failures.js'
+import { isDemoted, sendFailure, unanswered, unreachable, unsent } from './failures.js'
 import { InFlight } from './in-flight.js'
 import { Reconnecting } from './reconnecting.js'
 import type { ServerCommands } from './redis-link.js'
 
-/** The parts of {@link ReconnectingConnection}. */
 export interface LastingConnectionParts {
   /** For messages: the address without passwords. */
   readonly name: string
@@ -184,7 +183,7 @@ export class ReconnectingConnection implements ServerCommands {
       this.drop(error)
       this.#parts.demoted?.()
     }
-    return sentInVain(this.#parts.name, error)
+    return sendFailure(this.#parts.name, error)
   }
 
   #lost(connection: Connection, cause: unknown): void {

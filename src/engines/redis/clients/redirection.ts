@@ -4,7 +4,7 @@ import { RedisReplyError } from './connection.js'
 /** A redirection of a command to another node of a cluster. */
 export interface Redirection {
   /**
-   * MOVED: permanently. ASK: for this command only. TRYAGAIN: the keys are being migrated; the same node, a little
+   * MOVED: permanently. ASK: for this command only. TRYAGAIN: the keys are being migrated; ask the same node a little
    * later.
    */
   readonly kind: 'MOVED' | 'ASK' | 'TRYAGAIN'

@@ -36,14 +36,14 @@ export interface Answered {
 
 /**
  * A client package as the Redis engine uses it: commands in order of sending, and messages of channels. It is the same
- * for ioredis and node-redis, and for one server, behind Sentinels and for a cluster.
+ * with ioredis and node-redis, and on one server, behind Sentinels and on a cluster.
  */
 export interface RedisLink {
   /** For messages: the address without passwords. */
   readonly name: string
   /** Whether keys live on several masters by hash slot; then every command goes to the master of its `route`. */
   readonly cluster: boolean
-  /** How often a connection was replaced. */
+  /** Number of connections that were replaced. */
   readonly epoch: number
   /**
    * Connects, if it isn't connected.
@@ -53,10 +53,12 @@ export interface RedisLink {
   /**
    * Sends a command. After a loss, it first waits until the first attempts to connect have ended. Commands with the
    * same route that are sent within one tick arrive in that order.
-   * @param route a key whose slot decides which master gets the command on Cluster; ignored elsewhere. Rejects with
-   * RedisReplyError when the server answered with an error, with UnavailableError when the command was certainly not
-   * sent, and with IndeterminateError when it may have been executed: with ConnectionLostError if its connection was
-   * lost. It always settles: without an answer within the timeout of the link, it rejects with IndeterminateError.
+   *
+   * Rejects with RedisReplyError when the server answered with an error, with UnavailableError when the command was
+   * certainly not sent, and with IndeterminateError when it may have been executed: with ConnectionLostError if its
+   * connection was lost. Without an answer within the timeout of the link, rejects with IndeterminateError, so it
+   * always settles.
+   * @param route a key whose slot decides which master gets the command on Cluster; ignored elsewhere.
    */
   command(route: string, args: readonly string[]): Promise<Reply>
   /** Sends a command as {@link command} does, and returns which server has answered. */
@@ -79,7 +81,6 @@ export interface RedisLink {
 
 /** Receives the events of a link. */
 export interface LinkListener {
-  /** A message came on a subscribed channel. */
   message(channel: string, text: string): void
   /** Messages may have been missed: the subscription connection was lost and subscribes again. */
   resubscribed(): void
@@ -88,7 +89,6 @@ export interface LinkListener {
 /** Makes the link of an engine to its server or servers. */
 export type LinkMaker = (listener: LinkListener) => RedisLink
 
-/** The parts of every link. */
 export interface LinkParts {
   /** For messages: the address without passwords. */
   readonly name: string

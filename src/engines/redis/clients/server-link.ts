@@ -5,7 +5,7 @@ import { ReconnectingConnection, assertReady } from './reconnecting-connection.j
 import type { Answered, LinkParts, RedisLink, ServerCommands } from './redis-link.js'
 import { Subscriptions } from './subscriptions.js'
 
-/** A link to one server: one connection for commands, and one for messages from the first channel on. */
+/** A link to one server: one connection for commands, and one for messages, which the first channel opens. */
 export class ServerLink implements RedisLink {
   readonly name: string
   readonly cluster = false

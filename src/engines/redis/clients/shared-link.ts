@@ -6,7 +6,6 @@ import type { Answered, LinkListener, LinkMaker, RedisLink } from './redis-link.
 /** The shared links in use, by their keys. */
 const inUse = new Map<string, SharedLink>()
 
-/** The parts of a shared link. */
 export interface SharedLinkParts {
   /** Identifies the servers, the user and the password: links with the same key share their connections. */
   readonly key: string

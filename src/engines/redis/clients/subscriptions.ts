@@ -3,10 +3,8 @@ import type { Connect, Connection } from './connection.js'
 import { ReconnectingConnection } from './reconnecting-connection.js'
 import type { LinkParts } from './redis-link.js'
 
-/** The parts of {@link Subscriptions}. */
 export interface SubscriptionsParts extends LinkParts {
   readonly connect: Connect
-  /** Whether the channels are sharded ones. */
   readonly sharded: boolean
   /** Called when a connection was lost, and after each failed attempt to reconnect. */
   readonly failed?: () => void
@@ -41,7 +39,7 @@ export class Subscriptions {
 
   /** As {@link RedisLink.subscribe} says. Rejects with the code MOVED when the channel is at another node. */
   subscribe(channel: string): Promise<void> {
-    return enterOnce(this.#channels, channel, () => this.#enter(channel))
+    return subscribeOnce(this.#channels, channel, () => this.#enter(channel))
   }
 
   /** As {@link RedisLink.unsubscribe} says. */
@@ -103,7 +101,7 @@ export class Subscriptions {
  * Subscribes to a channel unless that was done or is under way. A failed subscription can be retried.
  * @param channels the subscriptions, by channel.
  */
-export function enterOnce(
+export function subscribeOnce(
   channels: Map<string, Promise<void>>,
   channel: string,
   enter: () => Promise<void>,

@@ -5,7 +5,6 @@ import type { Vote } from './vote.js'
 import type { Voter } from './voter.js'
 import { Votes } from './votes.js'
 
-/** The parts that {@link Candidate} uses. */
 export interface CandidateParts extends GrantParts {
   /** The request should check in. */
   wake(id: string): void

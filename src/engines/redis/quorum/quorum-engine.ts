@@ -24,7 +24,6 @@ import { Voter, type VotingEngine } from './voter.js'
 /** How long a closing box waits for servers that do not answer, in milliseconds. */
 const LEAVE_WITHIN = 1000
 
-/** The parts of a quorum engine. */
 export interface QuorumParts {
   /** For messages: the URL without passwords. */
   readonly name: string
@@ -159,7 +158,6 @@ export class QuorumEngine implements Engine {
     await this.#electorate.firstAnswers(expired, majority)
   }
 
-  /** Receives the hints of one server. */
   #listenerFor(voter: Voter): Listener {
     return {
       wake: id => this.#candidates.get(id)?.woken(voter),

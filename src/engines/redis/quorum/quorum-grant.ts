@@ -3,12 +3,11 @@ import type { Answers, Electorate } from './electorate.js'
 import type { Vote } from './vote.js'
 import type { Votes } from './votes.js'
 
-/** The parts that {@link QuorumGrant} uses. */
 export interface GrantParts {
   readonly electorate: Electorate
   /** The grant may have been taken away: the box renews it to find out. */
   lost(id: string): void
-  /** The request has ended. Its votes may still be being withdrawn. */
+  /** The request has ended, although the withdrawal of its votes may be under way. */
   ended(id: string): void
 }
 

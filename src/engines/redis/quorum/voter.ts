@@ -105,7 +105,6 @@ export class Voter {
     )
   }
 
-  /** Subscribes to hints. */
   listen(): Promise<void> {
     this.#listening ??= this.#once(engine => engine.listen()).then(
       () => {
