@@ -32,7 +32,7 @@ export class RedisLimits {
     this.#clock = clock
   }
 
-  /** @param key where the limiter is kept. Rejects as the link does. */
+  /** @param key the Redis key of the limiter. Rejects as the link does. */
   async reservePermits(key: string, request: ReservePermits): Promise<PermitReservation> {
     const { answer, earliest, latest } = await sentAgain(isAgain => {
       // Permits that the first call has reserved count as used. Permits must not be returned twice.
@@ -51,7 +51,7 @@ export class RedisLimits {
     return { reserved, earliest, latest }
   }
 
-  /** Describes a limiter. @param key where it is kept. @returns undefined when it has no effect. */
+  /** Describes a limiter. @param key its Redis key. @returns undefined when it has no effect. */
   async report(limiter: string, key: string): Promise<KeptLimiter | undefined> {
     const { answer } = await sentAgain(() => this.#run(LOOK, key, []))
     const [pausedFor, flat, waiting] = answer as readonly [

@@ -168,7 +168,7 @@ export class OwnRequests {
     return freed !== undefined
   }
 
-  /** Handles a message from the code to a session: a word, and what it is about. */
+  /** Handles a message from the code to a session: a word, and the ID or key that it is about. */
   hint(text: string): void {
     const space = text.indexOf(' ')
     const about = text.slice(space + 1)

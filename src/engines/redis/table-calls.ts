@@ -115,7 +115,7 @@ export class TableCalls {
     else runtimeTimers.setImmediate(send)
   }
 
-  /** @param lost why the same operations have to be sent again: the connection was lost before the reply. */
+  /** @param lost the loss of the connection before the reply, if the operations are sent for the second time. */
   async #call(queue: Queue, batch: readonly Pending[], lost?: ConnectionLostError): Promise<void> {
     const { clock, errors, link, listener, names, replicas } = this.#parts
     const call = new CallArguments(names, queue.group, this.#caller!)
@@ -230,7 +230,7 @@ function maySendAgain(operation: ServerOperation): boolean {
   return mayRepeat(operation) || (operation.type === 'commit' && operation.guard !== undefined)
 }
 
-/** Whether the outcome is what a second execution of the same operation finds after the first. */
+/** Whether the outcome may be that of a second execution, after a first one that succeeded. */
 function isDoubtful(operation: ServerOperation, outcome: unknown): boolean {
   if (operation.type === 'take') return outcome === false
   // mutant: repeated-reply-believed

@@ -72,7 +72,7 @@ export class ClusterTopology {
     return this.#looking
   }
 
-  /** Looks again shortly, because something was not as expected. */
+  /** Examines the cluster again soon, because something was not as expected. */
   lookSoon(): void {
     if (this.#isClosed) return
     this.#soon ??= this.#clock.after(

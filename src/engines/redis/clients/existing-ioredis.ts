@@ -25,7 +25,7 @@ interface ServerOptions extends NodePlace {
 export interface IoredisServer extends IoredisClient {
   readonly options: ServerOptions
   readonly connectionEpoch: number
-  /** What the client is busy with: `normal`, `subscriber` or `monitor`. */
+  /** The state of the client: `normal`, `subscriber` or `monitor`. */
   readonly mode: string
   duplicate(options: object): IoredisClient
   sendCommand(command: unknown): unknown

@@ -142,7 +142,7 @@ export class Electorate {
     return new UnavailableError(this.#tooFew(failures), { engine: this.name, cause: failures[0] })
   }
 
-  /** The error when too few servers answer to know what was done. */
+  /** The error when too few servers answer to know whether anything was done. */
   unclear({ answers, failures, pending }: Answers<unknown>): SignalboxError {
     const isUndone = answers.length === 0 && pending === 0
     if (isUndone && failures.every(failure => failure instanceof UnavailableError)) {

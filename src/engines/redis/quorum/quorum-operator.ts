@@ -48,7 +48,7 @@ export class QuorumOperator {
   }
 
   /**
-   * Removes all requests of a session. A late server also removes what the session was given in the meantime, so this
+   * Removes all requests of a session. A late server also removes the requests that the session has made since, so this
    * waits for late servers.
    */
   async revoke(operation: Revoke): Promise<number> {

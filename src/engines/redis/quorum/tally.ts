@@ -29,7 +29,7 @@ export function majorityOf(servers: number): number {
 /**
  * Returns how many of `servers` have to vote for a grant. Two grants that exclude each other need one server in common:
  * a majority. Each server counts permits alone, so all servers together give `servers * permits` of them. A grant has
- * to take so many of these that `permits + 1` grants of one permit would take more than there are.
+ * to take as many of these as needed so that `permits + 1` grants of one permit would take more than there are.
  * @param permits of the semaphore; 1 for a mutex.
  */
 export function votesNeeded(servers: number, permits: number): number {
