@@ -7,13 +7,16 @@ import { retryWhileBusy } from './while-busy.js'
 import { WriteAheadLog } from './write-ahead-log.js'
 import { WriteLock } from './write-lock.js'
 
-/** Bytes. A lock operation changes a row or two, and SQLite writes whole pages: small ones are written sooner. */
+/**
+ * Size of a page, in bytes. A lock operation changes a row or two, and SQLite writes whole pages: small ones are
+ * faster.
+ */
 const PAGE_SIZE = 1024
-/** Pages of the log after which it is copied into the database: about 4 MB, copied in a few milliseconds. */
+/** Length of the log from which it is checkpointed, in pages: about 4 MB, copied in a few milliseconds. */
 const LOG_LENGTH = 4000
-/** Transactions between two looks at the length of the log. */
-const LOOK = 16
-/** What makes SQLite take up the locks that it keeps while a connection is open. */
+/** Number of transactions between two checks of the length of the log. */
+const TRANSACTIONS_PER_CHECK = 16
+/** A query that makes SQLite take the locks that it keeps while a connection is open. */
 const READ = 'select count(*) from sqlite_schema'
 
 interface Closable {
@@ -21,31 +24,31 @@ interface Closable {
 }
 
 /**
- * A SQLite database in WAL mode that every process and thread of the machine may write: fair write transactions,
- * durable when asked, with the log kept short.
+ * A SQLite database in WAL mode that all processes and threads of the machine may write. Write transactions are fair,
+ * `sync` makes commits durable, and the log is kept short.
  */
 export class Database {
-  /** For reading, inside and outside of transactions, and for writing inside of them. */
+  /** For reads inside and outside of transactions, and for writes inside of them. */
   readonly connection: Connection
-  /** Opened when there is something to copy for the first time. */
-  #copier: Connection | undefined
-  readonly #openCopier: () => Promise<Connection>
+  /** The connection for checkpoints, opened for the first one. */
+  #checkpointer: Connection | undefined
+  readonly #openCheckpointer: () => Promise<Connection>
   readonly #log: WriteAheadLog
   readonly files: OriginalFiles
   readonly #board: WaiterBoard
   readonly #transactions: Transactions
   /**
-   * Called after a transaction was rolled back, before anything else is done: what is kept in memory of it is wrong.
-   * Set by the owner of that memory.
+   * Called directly after a rollback, to drop state in memory that depends on the transaction. Set by the owner of that
+   * state.
    */
   rolledBack = (): void => undefined
-  #sinceLook = 0
-  #copying: Promise<void> | undefined
+  #sinceCheck = 0
+  #checkpointing: Promise<void> | undefined
   #closed = false
 
   private constructor(
     connection: Connection,
-    openCopier: () => Promise<Connection>,
+    openCheckpointer: () => Promise<Connection>,
     log: WriteAheadLog,
     files: OriginalFiles,
     board: WaiterBoard,
@@ -53,7 +56,7 @@ export class Database {
     patience: number,
   ) {
     this.connection = connection
-    this.#openCopier = openCopier
+    this.#openCheckpointer = openCheckpointer
     this.#log = log
     this.files = files
     this.#board = board
@@ -62,10 +65,10 @@ export class Database {
   }
 
   /**
-   * Opens the database at a path, and creates it when it is absent; its folder must be there.
-   * @param patience how long a transaction waits for the write lock, milliseconds.
-   * @param others further files that must stay where they are.
-   * @throws SqliteError when the file can't be opened, is no database, or stays locked.
+   * Opens the database at a path, and creates it if it is missing. Its folder must exist.
+   * @param patience how long a transaction waits for the write lock, in milliseconds.
+   * @param others further files that must stay in place.
+   * @throws SqliteError when the file can't be opened, is not a database, or stays locked.
    */
   static async open(
     sqlite: Sqlite,
@@ -84,8 +87,8 @@ export class Database {
       parts.unshift(log)
       const needed = [path, `${path}-wal`, `${path}-shm`, marksOf(path), ...others]
       const files = OriginalFiles.of(needed, clock)
-      const openCopier = () => opened(sqlite, path, clock)
-      return new Database(connection, openCopier, log, files, board, clock, patience)
+      const openCheckpointer = () => opened(sqlite, path, clock)
+      return new Database(connection, openCheckpointer, log, files, board, clock, patience)
     } catch (error) {
       closeAll(parts)
       throw error
@@ -93,8 +96,8 @@ export class Database {
   }
 
   /**
-   * Runs `work` in a write transaction: see Transactions.run. Committed is safe from the death of any process, not from
-   * a power failure: that takes `sync`.
+   * Runs `work` in a write transaction: see Transactions.run. The commit survives the death of any process. Only `sync`
+   * makes it survive a power failure.
    * @throws as `check`
    */
   async run<T>(work: () => T): Promise<T> {
@@ -102,14 +105,15 @@ export class Database {
       this.check()
       return work()
     })
-    if (++this.#sinceLook >= LOOK) this.#look()
+    if (++this.#sinceCheck >= TRANSACTIONS_PER_CHECK) this.#checkLog()
     return result
   }
 
   /**
-   * Runs `work` in a write transaction if no other connection of any process has the database open, and returns whether
-   * it did: for each connection SQLite keeps a lock on the file, which the system frees when the process ends, however
-   * that ends. For a database that was just opened; after an error it can only be closed.
+   * Runs `work` in a write transaction if no other connection of any process has the database open. SQLite keeps a lock
+   * on the file for each connection, and the system frees it whenever the process ends. The database must have been
+   * opened just before. After an error, it can only be closed.
+   * @returns whether `work` has run
    */
   runIfUnshared(work: () => void): boolean {
     this.connection.exec('pragma locking_mode=exclusive')
@@ -124,7 +128,7 @@ export class Database {
   }
 
   /**
-   * Makes sure that the files are still those that others open under this path; looks at most every few milliseconds.
+   * Checks, at most once in a few milliseconds, that the open files are still those under this path.
    * @throws UnavailableError when they were deleted, moved or replaced.
    */
   check(): void {
@@ -141,21 +145,21 @@ export class Database {
     return this.#log.sync()
   }
 
-  /** Finishes the transactions under way and closes all. A `sync` that waits for its turn is rejected. */
+  /** Finishes all queued transactions and closes everything. Rejects a `sync` that has not started. */
   async close(): Promise<void> {
     this.#closed = true
-    await this.#copying
+    await this.#checkpointing
     await this.#transactions.close()
-    closeAll([this.#log, this.#board, this.#copier, this.connection])
+    closeAll([this.#log, this.#board, this.#checkpointer, this.connection])
   }
 
-  #look(): void {
-    this.#sinceLook = 0
-    if (this.#closed || this.#copying || !this.#isLogLong()) return
-    this.#copying = this.#copyBack().finally(() => (this.#copying = undefined))
+  #checkLog(): void {
+    this.#sinceCheck = 0
+    if (this.#closed || this.#checkpointing || !this.#isLogLong()) return
+    this.#checkpointing = this.#checkpoint().finally(() => (this.#checkpointing = undefined))
   }
 
-  /** False when that can't be read: the commits before this look are done, so it must not fail. */
+  /** Returns false when the length can't be read. Must not throw, because the transaction before it is committed. */
   #isLogLong(): boolean {
     try {
       return this.#log.reaches(LOG_LENGTH)
@@ -165,31 +169,32 @@ export class Database {
   }
 
   /**
-   * Copies the log into the database, so that it starts from its beginning again. SQLite would do so by itself after a
-   * commit, without the write lock; but then, up to SQLite 3.51.2, a writer that restarts the log just when the
-   * copying starts makes it skip pages, which corrupts the database (https://www.sqlite.org/wal.html#walresetbug).
-   * No writer restarts the log while we hold the write lock. The slowest part, putting the log on disk, is done before.
-   * The transaction is alone because one that writes would leave a log that is not wholly copied, and so not restarted.
+   * Copies the log into the database, so that the next writer restarts the log. SQLite's automatic checkpoint would do
+   * so after a commit, without the write lock. Up to SQLite 3.51.2, a writer that restarts the log just when that
+   * checkpoint starts makes it skip pages, which corrupts the database (https://www.sqlite.org/wal.html#walresetbug).
+   * No writer can restart the log while we hold the write lock. The slowest part, syncing the log, is done before
+   * taking the lock. The checkpoint runs in a transaction of its own: with other writes in it, the log would not be
+   * copied completely, and so not be restarted.
    */
-  async #copyBack(): Promise<void> {
+  async #checkpoint(): Promise<void> {
     try {
-      const copier = (this.#copier ??= await this.#openCopier())
+      const checkpointer = (this.#checkpointer ??= await this.#openCheckpointer())
       await this.#log.sync()
       await this.#transactions.runAlone(() => {
-        if (this.#log.reaches(LOG_LENGTH)) copier.exec('pragma wal_checkpoint(passive)')
+        if (this.#log.reaches(LOG_LENGTH)) checkpointer.exec('pragma wal_checkpoint(passive)')
       })
     } catch {
-      // The log grows meanwhile and holds all commits; the next process that looks at it tries again.
+      // The log keeps all commits, and grows until the next check tries again.
     }
   }
 }
 
-/** A connection that is ready: a database in WAL mode, read once, so that its log is open. */
+/** Opens a connection, puts the database into WAL mode, and reads once, which opens the log. */
 async function opened(sqlite: Sqlite, path: string, clock: Clock): Promise<Connection> {
   const connection = sqlite.open(path)
   try {
     await retryWhileBusy(clock, () => {
-      // Before the first table is there these two settle the format; later they change nothing.
+      // These two set the format of a database without tables. With tables, they change nothing.
       connection.exec(`pragma page_size=${PAGE_SIZE}; pragma journal_mode=wal`)
       connection.exec(
         'pragma synchronous=normal; pragma wal_autocheckpoint=0; pragma journal_size_limit=16777216; ' +
@@ -204,15 +209,15 @@ async function opened(sqlite: Sqlite, path: string, clock: Clock): Promise<Conne
 }
 
 /**
- * Closes all of these. What can't be closed in order is closed by the system, which frees the descriptor even if it
- * reports an error, and one error must not keep the locks of the others.
+ * Closes all parts, and ignores their errors. The system frees a descriptor even if it reports an error, and an error
+ * of one part must not keep the locks of the others.
  */
 function closeAll(parts: readonly (Closable | undefined)[]): void {
   for (const part of parts) {
     try {
       part?.close()
     } catch {
-      // Every commit was reported before.
+      // The results of all commits were reported before.
     }
   }
 }

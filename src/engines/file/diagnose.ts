@@ -4,16 +4,16 @@ import { FILES, TRUST_ADVICE, untrustedIn } from './folder.js'
 import { databaseOf } from './open.js'
 import type { Diagnosis, Finding } from '../../engine/diagnosis.js'
 
-/** File systems that lie in memory, by the numbers that Linux gives them: tmpfs and ramfs. */
+/** Type numbers of the file systems in memory on Linux: tmpfs and ramfs. */
 const IN_MEMORY: readonly number[] = [0x01021994, 0x858458f6]
-/** Bytes. The log that is written before the database can grow that far. */
+/** Minimum free space, in bytes: the write-ahead log can grow to this size. */
 const MIN_FREE = 64 * 2 ** 20
 const MEBIBYTE = 2 ** 20
 
 const OTHERS_ENTER = 0o001
 const OTHERS = 0o007
 
-/** Looks at the folder of a `file:` URL. @throws what the file system does. */
+/** Diagnoses the folder of a `file:` URL. @throws the errors of the file system. */
 export async function diagnoseFile(url: string): Promise<Diagnosis> {
   const folder = dirname(databaseOf(url))
   const [{ mode }, { type, bavail, bsize }] = await Promise.all([stat(folder), statfs(folder)])

@@ -2,15 +2,15 @@ import { resolve } from 'node:path'
 import { ifInstalled } from '../../engine/kit/if-installed.js'
 import { missingPackage } from '../../engine/kit/missing-package.js'
 
-/** What a column holds. Whole numbers are exact up to 2^53 - 1; text takes no NUL character. */
+/** The value of a column. Integers are exact up to 2^53 - 1. Text must not contain NUL. */
 type SqlValue = string | number | null | Uint8Array
 
-/** A row: its columns in the order of the statement. */
+/** The columns of a row, in the order of the statement. */
 type SqlRow = readonly SqlValue[]
 
-/** A prepared statement. All calls are synchronous; each throws SqliteError when SQLite refuses. */
+/** A prepared statement. All calls are synchronous, and throw SqliteError when SQLite fails. */
 export interface Statement {
-  /** The first row, or undefined when there is none. */
+  /** Returns the first row, or undefined if there is none. */
   get(...values: readonly SqlValue[]): SqlRow | undefined
   all(...values: readonly SqlValue[]): SqlRow[]
   /** Runs a statement that returns no rows, and returns the number of rows it changed. */
@@ -19,20 +19,20 @@ export interface Statement {
 
 /** One connection to one database file, for one thread. */
 export interface Connection {
-  /** Runs statements that take no values, and drops their rows. */
+  /** Runs statements without parameters, and discards their rows. */
   exec(sql: string): void
   /** Prepares a statement. Its columns must have different names. */
   prepare(sql: string): Statement
-  /** Starts a write transaction; false when another connection has the write lock. */
+  /** Begins a write transaction. Returns false when another connection has the write lock. */
   begin(): boolean
   /**
-   * Rolls back what is open and gives the connection up; nothing can be done through it or its statements afterwards.
-   * Doing so twice is harmless.
+   * Rolls back an open transaction and closes the connection. The connection and its statements cannot be used again.
+   * Further calls do nothing.
    */
   close(): void
 }
 
-/** What SQLite says went wrong, as far as callers treat it differently. */
+/** The result codes of SQLite that callers distinguish. */
 export type SqliteErrorCode =
   | 'BUSY'
   | 'READONLY'
@@ -65,7 +65,7 @@ const TEXTS: readonly (readonly [code: number, text: string])[] = [
   [26, 'file is not a database'],
 ]
 
-/** SQLite refused; `extended` is its extended result code, 0 where the library reports none. */
+/** An error of SQLite. `extended` is its extended result code, 0 if the library reports none. */
 export class SqliteError extends Error {
   readonly code: SqliteErrorCode
   readonly extended: number
@@ -81,7 +81,7 @@ export class SqliteError extends Error {
 /** A SQLite library that this runtime can load. */
 export interface Sqlite {
   readonly name: 'node:sqlite' | 'libsql'
-  /** Opens a database file, which is created when it is absent. Nothing waits: a locked database is BUSY at once. */
+  /** Opens a database file, and creates it if it is missing. Calls never wait: a locked database is BUSY at once. */
   open(path: string): Connection
 }
 
@@ -103,16 +103,17 @@ interface NativeLibrary {
 }
 
 /**
- * Where the loaded library is kept for every copy of this module in the process. Two SQLite libraries must never open
- * one file in one process: POSIX drops all of a process's locks on a file when any descriptor of it is closed, and only
- * within one library does SQLite know of the others (https://www.sqlite.org/howtocorrupt.html, 2.2.1).
+ * The property of `globalThis` with the loaded library, which all copies of this module in the process share. Two
+ * SQLite libraries must never open one file in one process: POSIX drops all locks of a process on a file when any
+ * descriptor of it is closed, and SQLite tracks only the descriptors of the same library
+ * (https://www.sqlite.org/howtocorrupt.html, 2.2.1).
  */
 const LOADED = Symbol.for('signalbox.sqlite')
 
 /**
- * Loads the SQLite that this runtime has, `node:sqlite`, or else the package `libsql`.
- * @throws MissingPackageError that says what to install when there is neither; UnavailableError when the package can't be
- * loaded.
+ * Loads `node:sqlite` if the runtime has it, else the package `libsql`.
+ * @throws MissingPackageError that says what to install when there is neither; UnavailableError when the package can't
+ * be loaded.
  */
 export async function loadSqlite(): Promise<Sqlite> {
   const shared = globalThis as { [LOADED]?: Promise<NativeLibrary> | undefined }
@@ -121,7 +122,7 @@ export async function loadSqlite(): Promise<Sqlite> {
     const library = await loading
     return { name: library.name, open: path => open(library, path) }
   } catch (error) {
-    // What is missing now may be installed before the next call.
+    // The package may be installed before the next call.
     if (shared[LOADED] === loading) shared[LOADED] = undefined
     throw error
   }
@@ -152,18 +153,18 @@ function open(library: NativeLibrary, path: string): Connection {
 }
 
 /**
- * The name of a file for libsql, so that SQLite itself reads it. Otherwise libsql puts a layer for encrypted files
- * between them, which ignores a read that fails: SQLite takes what is in memory for a page, and damages the database.
+ * Returns a file name with which libsql lets SQLite itself read the file. Otherwise libsql adds a layer for encrypted
+ * files, which ignores failed reads: SQLite then uses whatever is in memory as a page, and corrupts the database.
  */
 function withoutCiphers(path: string): string {
   return `file:${resolve(path).split('/').map(encodeURIComponent).join('/')}?vfs=unix`
 }
 
-/** Makes a native statement answer rows as arrays. */
+/** Wraps a native statement so that it returns rows as arrays. */
 type Adapter = (native: NativeStatement) => Statement
 
 function forNode(native: NativeStatement & { setReturnArrays?(enabled: boolean): void }): Statement {
-  // Before Node 22.16 rows come as objects, with the columns in order.
+  // Before Node 22.16, rows are objects, with the columns in order.
   const toRow =
     native.setReturnArrays === undefined ? (row: object) => Object.values(row) as SqlRow : undefined
   native.setReturnArrays?.(true)
@@ -185,7 +186,7 @@ function forLibsql(
 ): Statement {
   if (native.reader) native.raw(true)
   return {
-    // libsql takes a lone null or blob for named parameters, but an array always for positions.
+    // libsql treats a single null or blob as named parameters, but an array always as positional ones.
     get: (...values) => native.get(values) as SqlRow | undefined,
     all: (...values) => native.all(values) as SqlRow[],
     run: (...values) => native.run(values).changes as number,
@@ -216,7 +217,7 @@ class NativeConnection implements Connection {
 
   begin(): boolean {
     const native = this.#opened()
-    // A refusal is common here, and half its cost is a stack trace that is not used.
+    // BUSY is common here, and half of its cost is a stack trace that is never used.
     const limit = Error.stackTraceLimit
     Error.stackTraceLimit = 0
     try {
@@ -234,8 +235,8 @@ class NativeConnection implements Connection {
     const native = this.#native
     if (native === undefined) return
     this.#native = undefined
-    // libsql keeps a closed database open until the last of its statements is garbage, so nothing may hold on to them,
-    // and a transaction left open would keep the write lock for as long.
+    // libsql keeps a closed database open until its last statement is garbage-collected. So all references to
+    // statements are dropped, and an open transaction is rolled back, because it would keep the write lock until then.
     for (const statement of this.#statements) statement.finalize()
     this.#statements.clear()
     try {
@@ -284,7 +285,7 @@ class PreparedStatement implements Statement {
     try {
       return call(native)
     } catch (error) {
-      // In libsql a statement that failed ignores the values of its next call, and answers with the earlier ones.
+      // In libsql, a statement that has failed ignores the values of its next call, and uses the earlier ones.
       this.#native = undefined
       throw toSqliteError(error)
     }
@@ -295,11 +296,11 @@ function closed(): SqliteError {
   return new SqliteError('the database is closed', 0, undefined)
 }
 
-/** Refuses what one of the libraries would take for something else: libsql ends text at NUL and dies of a boolean. */
+/** Rejects values that a library would misinterpret: libsql truncates text at NUL, and crashes on a boolean. */
 function check(values: readonly unknown[]): void {
   for (const value of values) {
     if (typeof value === 'string' ? value.includes('\0') : !isPlain(value)) {
-      throw new TypeError('SQL values are text without NUL, numbers, null and Uint8Array')
+      throw new TypeError('SQL values must be text without NUL, numbers, null or Uint8Array')
     }
   }
 }
@@ -322,15 +323,15 @@ function toSqliteError(error: unknown): unknown {
   return error instanceof SqliteError ? error : new SqliteError(message, extended, error)
 }
 
-/** SQLite's extended result code: `errcode` in node:sqlite, `rawCode` in libsql; 0 for any other error. */
+/** Returns SQLite's extended result code: `errcode` in node:sqlite, `rawCode` in libsql; 0 for any other error. */
 function resultCode(error: unknown): number {
   const { errcode, rawCode, message } = error as { errcode?: unknown; rawCode?: unknown; message?: unknown }
   if (typeof errcode === 'number') return errcode
   if (typeof rawCode === 'number') return rawCode
   if (typeof message !== 'string') return 0
-  // libsql gives the code of a failed open in its text only: `ConnectionFailed("... path: 14")`.
+  // libsql has the code of a failed open only in its message: `ConnectionFailed("... path: 14")`.
   const failedOpen = /^ConnectionFailed\(.*: (\d+)"\)$/s.exec(message)
   if (failedOpen) return Number(failedOpen[1])
-  // Deno gives no code for `exec` and a failed open, but begins their messages with SQLite's text.
+  // Deno has no code for `exec` and a failed open, but begins their messages with SQLite's text.
   return TEXTS.find(([, text]) => message.startsWith(text))?.[0] ?? 0
 }

@@ -9,20 +9,20 @@ import { OpenFolder } from './open-folder.js'
 import { refuseMoved } from './prepare.js'
 import type { AddressedMember } from './session-rows.js'
 
-/** How the file engine is used. */
+/** Options of the file engine. */
 export interface FileOptions {
   readonly folder: string
-  /** Whether a commit settles only when it is on the disk. */
+  /** Whether a commit waits until it is on the disk. */
   readonly durable: boolean
 }
 
-/** What is open while the session lasts. */
+/** The session and its open folder. */
 interface Opened {
   readonly session: string
   readonly folder: OpenFolder
 }
 
-/** The state in a SQLite database, for all processes and threads of one machine that open the same folder. */
+/** Keeps the state in a SQLite database, for all processes and threads of one machine that open the same folder. */
 export class FileEngine extends StateEngine {
   readonly guarantees: Guarantees
   readonly canSteal = true
@@ -32,7 +32,7 @@ export class FileEngine extends StateEngine {
   #leaving: Promise<void> | undefined
 
   /**
-   * @param clock the same in all processes. Leases in the folder use it, although it may not count sleep: all processes
+   * @param clock the same in all processes. Leases in the folder use it, although it may not count sleep. All processes
    * of the machine sleep at once, and a holder's own clock, which counts sleep, ends its grant no later.
    */
   constructor(
@@ -81,7 +81,7 @@ export class FileEngine extends StateEngine {
   protected override notify(to: SessionInfo, hint: Hint): Awaitable<void> {
     if (!this.#opened) return
     const { boxes, mailbox } = this.#opened.folder
-    // The state gives every session with its address.
+    // `FileState` returns each session with its address.
     const { session, address } = to as AddressedMember
     const local = boxes.get(session)
     if (local) return queueMicrotask(() => local.receive(hint))

@@ -13,23 +13,23 @@ import { SignRows } from './sign-rows.js'
 import { ValueRows } from './value-rows.js'
 import { WideRequests } from './wide-requests.js'
 
-/** The ticket of a request that is before all others. It holds its keys alone. */
+/** Ticket of a request that was put before all others. It holds its keys alone. */
 const FRONT = 0
 
-/** The state in the database. What was read is kept in memory until another process has written. */
+/** The state in the database. Rows that were read stay in memory until another process writes. */
 export class FileState implements EngineState {
   readonly #dataVersion: Statement
   readonly #counter: Counter
-  /** The requests for one key, and those for several. See `schema.ts` for why they are kept in two ways. */
+  /** The requests for one key, and those for several. `schema.ts` explains why they are stored differently. */
   readonly #narrow: NarrowRequests
   readonly #wide: WideRequests
   readonly #sessions: SessionRows
   readonly #signs: SignRows
   readonly #values: ValueRows
   readonly #limits: LimitRows
-  /** SQLite's number that changes when another connection has written. */
+  /** SQLite's `data_version` at the last read. It changes when another connection writes. */
   #readAt: unknown
-  /** The requests that the operation is about: their claims show where a request is found by its ID. */
+  /** The requests of the operation, by ID. Their claims show where to look up a request. */
   #about: ReadonlyMap<string, LockRequest> = new Map()
 
   /** @param rowSize see `NarrowRequests`; smaller in tests. */
@@ -44,7 +44,7 @@ export class FileState implements EngineState {
     this.#limits = new LimitRows(connection)
   }
 
-  /** Does the work of one operation and writes what it has changed, inside a transaction. */
+  /** Runs the work of one operation inside a transaction, and writes its changes. */
   change<T>(work: (state: FileState) => T, purpose: Purpose): T {
     const dataVersion = this.#dataVersion.get()![0]
     if (dataVersion !== this.#readAt) this.#outdated()
@@ -59,7 +59,7 @@ export class FileState implements EngineState {
     return result
   }
 
-  /** Forgets all that is kept in memory: after a transaction that was rolled back. */
+  /** Drops everything in memory after a rollback. */
   forget(): void {
     this.#outdated()
     this.#narrow.forget()
@@ -120,12 +120,12 @@ export class FileState implements EngineState {
     return [...new Set([...this.#narrow.keys(prefix), ...wide])].sort()
   }
 
-  /** The sockets by which the boxes that are open are reached. */
+  /** The socket addresses of the open boxes. */
   addresses(): string[] {
     return this.#sessions.addresses()
   }
 
-  /** The next address in their order; after the last one comes the first. Undefined if there is no other. */
+  /** Returns the next address in order; after the last one, the first. Undefined if there is no other. */
   addressAfter(address: string): string | undefined {
     return this.#sessions.addressAfter(address)
   }
@@ -216,7 +216,7 @@ export class FileState implements EngineState {
   }
 }
 
-/** The entries of both in the order of their tickets. */
+/** Yields the entries of both in the order of their tickets. */
 function* merged(narrow: Iterable<TicketedEntry>, wide: readonly TicketedEntry[]): Generator<TicketedEntry> {
   let next = 0
   for (const entry of narrow) {

@@ -7,16 +7,16 @@ import { untrustedFile, untrustedPathOf } from './foreign-files.js'
 import { refuseNetworkFolder } from './machine.js'
 import { marksOf } from './waiter-board.js'
 
-/** The database within the folder. */
+/** File name of the database in the folder. */
 export const DATABASE = 'signalbox.db'
 
-/** SQLite takes no longer path for a database, bytes: its limit is 512 with the NUL, and it adds `-journal` itself. */
+/** Maximum length of the path of the database, in bytes. SQLite allows 512 with the NUL, and appends `-journal`. */
 const MAX_PATH_LENGTH = 503
 
-/** The file that a process locks while it opens the database. Its name is short, because SQLite opens it, too. */
+/** The file that a process locks while it opens the database. Its name is short because SQLite opens it, too. */
 export const OPEN_LOCK = 'opening.db'
 
-/** The files that are written, besides sockets: the database, its log, its index and the marks of waiters. */
+/** The files of the folder, except sockets: the database, its log, its index, the marks of waiters, the open lock. */
 export const FILES: readonly string[] = [
   DATABASE,
   `${DATABASE}-wal`,
@@ -25,23 +25,24 @@ export const FILES: readonly string[] = [
   OPEN_LOCK,
 ]
 
-/** The journals that SQLite would roll back, as if a process had died in the middle of a write. */
+/** Journals. If one existed, SQLite would roll it back, as if a process had died in the middle of a write. */
 const JOURNALS: readonly string[] = [`${DATABASE}-journal`, `${OPEN_LOCK}-journal`]
 
-/** The permissions of a new folder, and of new ones above it, which others may not write regardless of the umask. */
+/** Permissions of a new folder, and of new folders above it. With any umask, only their owner may write them. */
 const FOR_OWNER = 0o700
 const ABOVE = 0o755
 
 /**
- * Makes a folder with those above it and the open lock, unless they exist, and makes sure that the database can be in
- * it. A new folder is for its owner alone.
- * @throws UnavailableError when its path is too long, it is on a network file system, another user could have made it or
- * its files, or this user may not write a file of the database; what the system says when it can't be made.
+ * Creates a folder, missing folders above it and the open lock, and checks that the folder is suitable for the
+ * database. Only its owner may use a new folder.
+ * @throws UnavailableError when its path is too long, it is on a network file system, an untrusted user could have
+ * created it or its files, or this user may not write a file of the database; the system's error when it can't be
+ * created.
  */
 export async function prepareFolder(folder: string): Promise<void> {
   refuseLongPath(folder)
   await makeFolder(folder)
-  // SQLite follows symbolic links before it looks how long the path is.
+  // SQLite resolves symbolic links before it checks the length of the path.
   refuseLongPath(await realpath(folder))
   await refuseNetworkFolder(folder)
   refuseUntrusted(await untrustedPathOf(folder))
@@ -59,7 +60,7 @@ export const TRUST_ADVICE =
   'another user could forge locks and values there: use a folder that only this user, or a group of this user, may ' +
   'write, in folders of this user or root'
 
-/** Says how a user who is not trusted could change the files of an existing folder; undefined if none could. */
+/** Returns how an untrusted user could change the files of an existing folder; undefined if none could. */
 export async function untrustedIn(folder: string): Promise<string | undefined> {
   const path = await untrustedPathOf(folder)
   if (path !== undefined) return path
@@ -70,7 +71,7 @@ export async function untrustedIn(folder: string): Promise<string | undefined> {
 interface ExistingFile {
   readonly path: string
   readonly status: Stats
-  /** Says that it belongs to a user who is not trusted. */
+  /** Why the file is not trusted: it belongs to an untrusted user. */
   readonly untrusted: string | undefined
 }
 
@@ -94,15 +95,18 @@ function refuseUntrusted(untrusted: string | undefined): void {
   if (untrusted !== undefined) throw new UnavailableError(`${untrusted}; ${TRUST_ADVICE}`)
 }
 
-/** Makes the files that are missing, with the access that the folder gives. SQLite gives its log and index the same. */
+/**
+ * Creates missing files with the permissions that follow from the folder. SQLite gives its log and index the
+ * permissions of the database.
+ */
 export function makeFiles(folder: string): void {
   const fileAccess = new FileAccess(folder)
   for (const file of [DATABASE, marksOf(DATABASE)]) fileAccess.make(join(folder, file))
 }
 
 /**
- * SQLite only reads where it may not write, and makes a log and its index that belong to this user. Users who may write
- * the database could then not open it any more.
+ * Rejects a file that this user may not write. SQLite would open it read-only, and create a log and an index that
+ * belong to this user. Users who may write the database could then no longer open it.
  */
 async function refuseUnusable({ path, status }: ExistingFile): Promise<void> {
   if (!status.isFile()) throw new UnavailableError(`${path} is not a regular file`)
@@ -125,15 +129,15 @@ function refuseLongPath(folder: string): void {
 }
 
 /**
- * Makes a folder with those above it. Not by the `recursive` option of mkdir, which never returns where the system says
- * that an existing folder is not there, as Linux does below /proc.
+ * Creates a folder and missing folders above it. The `recursive` option of mkdir would never return where the system
+ * reports an existing folder as missing, as Linux does below /proc.
  */
 async function makeFolder(folder: string, mode = FOR_OWNER): Promise<void> {
   try {
     await mkdir(folder, mode)
   } catch (error) {
     const { code } = error as { code?: string }
-    // Others may make it at the same time.
+    // Another process may create it at the same time.
     if (code === 'EEXIST' && (await stat(folder)).isDirectory()) return
     if (code !== 'ENOENT' || dirname(folder) === folder) throw error
     await makeFolder(dirname(folder), ABOVE)

@@ -1,11 +1,11 @@
-/** The longest message, bytes of UTF-8. */
+/** Maximum length of a message, in bytes of UTF-8. */
 const MAX_MESSAGE_SIZE = 64 * 1024
-/** The length of the message stands before it, a 32-bit number with the highest byte first. */
+/** Size of the header, in bytes. It has the length of the message as a big-endian 32-bit number. */
 const HEADER = 4
-/** Bytes of the longest frame. */
+/** Maximum size of a frame, in bytes. */
 export const MAX_FRAME_SIZE = HEADER + MAX_MESSAGE_SIZE
 
-/** What travels for a message; undefined when it is longer than 64 KB. */
+/** Returns the frame of a message; undefined if the message is longer than 64 KB. */
 export function toFrame(message: string): Buffer | undefined {
   const length = Buffer.byteLength(message)
   if (length > MAX_MESSAGE_SIZE) return undefined
@@ -16,26 +16,26 @@ export function toFrame(message: string): Buffer | undefined {
 }
 
 /**
- * How much a sender may have under way to one receiver, in units that both sides count alike. The system's buffer for a
- * socket holds about 270 small messages or 200 KB. Below that, a write never waits for a receiver that doesn't read, so
- * it neither takes up memory nor keeps a finished process alive.
+ * Maximum number of units that a sender may have sent to one receiver without an acknowledgement. Both sides count
+ * units in the same way. The system's buffer for a socket holds about 270 small messages or 200 KB. Below that, a write
+ * never waits for a receiver that doesn't read, so it neither takes up memory nor keeps a finished process alive.
  */
 export const WINDOW = 128
-/** The receiver sends one byte back each time it has read this many units. */
+/** Number of units that the receiver acknowledges by one byte, after reading them. */
 export const STEP = 16
 
-/** The units of a frame: the system's own record for each piece counts as much as a kilobyte. */
+/** Returns the units of a frame: one for each full kilobyte, and one for the system's own record of the frame. */
 export function unitsOf(size: number): number {
   return 1 + (size >> 10)
 }
 
-/** Puts messages together from a stream of bytes that arrives in pieces. Keeps less than one message. */
+/** Assembles messages from the chunks of a byte stream. Keeps less than one message in memory. */
 export class FrameReader {
   #rest: Buffer | undefined
 
   /**
-   * Calls `receive` with each message that is complete, and with the bytes of its frame.
-   * Returns false when the bytes are no frames; then what follows them means nothing either.
+   * Calls `receive` with each complete message and the size of its frame in bytes. Returns false if the bytes are not
+   * valid frames. Then the rest of the stream is invalid, too.
    */
   push(chunk: Buffer, receive: (message: string, size: number) => void): boolean {
     const bytes = this.#rest === undefined ? chunk : Buffer.concat([this.#rest, chunk])

@@ -4,13 +4,13 @@ import type { Connection } from './driver.js'
 import { readable } from './readable.js'
 import { Sweep } from './sweep.js'
 
-/** So many rows are looked at together, to find those that can be deleted. */
-const STRETCH = 128
+/** Number of rows that a sweep checks together. */
+const CHUNK = 128
 
 /**
- * The state of limiters, for use inside a write transaction. The first process that uses a limiter makes the table, so
- * a folder without limiters has none. The rows survive a restart of the machine. Its clock then starts from zero, which
- * makes permits given before look younger than they are, never older.
+ * The state of limiters, for use inside a write transaction. The first process that uses a limiter creates the table,
+ * so a folder without limiters has none. The rows survive a reboot of the machine. Its clock then starts from zero, so
+ * permits granted before look newer than they are, never older.
  */
 export class LimitRows {
   readonly #connection: Connection
@@ -32,7 +32,7 @@ export class LimitRows {
       .map(row => row[0] as string)
   }
 
-  /** @param forgottenIn after how many milliseconds of the wall clock, which outlives a restart, it can be deleted. */
+  /** @param forgottenIn when the state can be deleted: in this number of milliseconds, by the wall clock. */
   put(name: string, state: LimiterState, forgottenIn: number): void {
     const sql = this.#statements()
     const now = Date.now()
@@ -40,7 +40,7 @@ export class LimitRows {
     sql.sweep.written(1, now)
   }
 
-  /** After a transaction that was rolled back, perhaps with the table that it had made. */
+  /** Drops the statements after a rollback, because the transaction may have created the table. */
   forget(): void {
     this.#sql = undefined
   }
@@ -62,6 +62,6 @@ function statements(connection: Connection) {
       `insert into limits values (?, ?, ?)
        on conflict (name) do update set state = excluded.state, until = excluded.until`,
     ),
-    sweep: new Sweep(connection, 'limits', ['name'], STRETCH),
+    sweep: new Sweep(connection, 'limits', ['name'], CHUNK),
   }
 }

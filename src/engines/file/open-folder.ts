@@ -13,18 +13,18 @@ import type { OpenLock } from './open-lock.js'
 import { replacedOf } from './original-files.js'
 import { openDatabase } from './prepare.js'
 
-/** How often the files are looked at although nothing is asked, in milliseconds. */
-const LOOK = 1000
-/** After how many of these looks a thread looks whether the process of the next one is dead. */
-const LOOKS_PER_VISIT = 5
+/** How often a timer checks the files, in milliseconds. Operations check them, too. */
+const CHECK_INTERVAL = 1000
+/** Number of these checks after which a thread also checks whether the next thread is dead. */
+const CHECKS_PER_VISIT = 5
 
 /** A box of this thread. */
 export interface LocalBox {
-  /** Takes a hint, which it ignores if it is not about it. */
+  /** Receives a hint. Ignores a hint that does not concern the box. */
   receive(hint: Hint): void
-  /** Frees all that a session had. Rejects as `Engine.submit`, with ClosedError if this box closes. */
+  /** Removes all requests of a session. Rejects as `Engine.submit`, with ClosedError if this box closes. */
   revoke(session: string): Promise<unknown>
-  /** The files were replaced: no grant of the box is certain any more. */
+  /** Ends the box, because the files were replaced: its grants may no longer exclude others. */
   ended(reason: UnavailableError): void
 }
 
@@ -42,13 +42,13 @@ interface OpenedParts {
 interface FolderParts extends OpenedParts {
   readonly machine: Machine
   readonly sqlite: Sqlite
-  /** Lets the next box open the folder anew. */
+  /** Makes the next box open the folder anew. */
   readonly forget: () => void
 }
 
 /**
- * A folder that is open. The boxes of a thread that open it by the same path share it: they have one turn among the
- * processes and one socket, and all that they ask for in one tick is one transaction.
+ * An open folder. The boxes of a thread that open it by the same path share it. They share one database connection and
+ * one socket, and all their operations in one tick become one transaction.
  */
 export class OpenFolder {
   readonly machine: Machine
@@ -63,10 +63,10 @@ export class OpenFolder {
   readonly #forget: () => void
   readonly #clock: Clock
   #entered = 0
-  #look: Timer | undefined
-  #looks = 0
+  #checkTimer: Timer | undefined
+  #checks = 0
   #isClosed = false
-  /** Whether others know a session of this thread that could not leave. */
+  /** Whether the database may still list a session of this thread that could not leave. */
   #hasRemains = false
 
   private constructor(parts: FolderParts, clock: Clock) {
@@ -82,11 +82,11 @@ export class OpenFolder {
     this.#openLock = openLock
     this.#forget = forget
     database.rolledBack = () => this.state.forget()
-    this.#lookLater()
+    this.#checkLater()
   }
 
   /**
-   * Opens a folder for one more box, which must leave it.
+   * Opens a folder for one more box, which must call `leave`.
    * @param path absolute
    * @param clock the same for all boxes
    * @throws UnavailableError, InvalidArgumentError, SqliteError as `thisMachine`, `prepareFolder` and `openDatabase`
@@ -116,9 +116,9 @@ export class OpenFolder {
   }
 
   /**
-   * Closes the files and the socket with the last box.
-   * @param remains whether others know the session of the box because it could not leave, for example on a full disk.
-   * Once this thread has closed, they find it dead, and free what the session had.
+   * Closes the files and the socket when the last box leaves.
+   * @param remains whether the database may still list the session of the box, because it could not leave, for example
+   * on a full disk. After this thread has closed, other threads find it dead, and free what the session held.
    */
   async leave(remains: boolean): Promise<void> {
     this.#hasRemains ||= remains
@@ -132,8 +132,9 @@ export class OpenFolder {
   }
 
   /**
-   * Reads values outside of a transaction: one statement sees one moment by itself, and needs no turn among the writers.
-   * Undefined when a writer was killed and the log must be repaired first, which takes a turn.
+   * Reads values outside of a transaction: a single statement sees a consistent snapshot, and does not wait for the
+   * write lock. Returns undefined when a writer was killed and the log must be recovered first, which takes the write
+   * lock.
    */
   readAlone<T>(work: (state: FileState) => T): T | undefined {
     try {
@@ -156,7 +157,7 @@ export class OpenFolder {
     })
   }
 
-  /** Frees all that a dead session had, through any box that stays open for so long. */
+  /** Frees everything that a dead session held, through any box that stays open meanwhile. */
   async #remove(session: string): Promise<void> {
     for (const box of this.boxes.values()) {
       try {
@@ -171,40 +172,40 @@ export class OpenFolder {
     throw new ClosedError('the boxes of this thread were closed')
   }
 
-  #lookLater(): void {
-    this.#look = this.#clock.after(LOOK, () => this.#lookAtFiles(), false)
+  #checkLater(): void {
+    this.#checkTimer = this.#clock.after(CHECK_INTERVAL, () => this.#checkFiles(), false)
   }
 
-  /** Others may use new files under the same path as soon as the old ones are gone, so the grants end, too. */
-  #lookAtFiles(): void {
+  /** Ends all boxes if the files were replaced, because others may already use new files under the same path. */
+  #checkFiles(): void {
     try {
       this.database.check()
     } catch {
       this.endIfReplaced()
     }
-    // The system may answer later, for example when the folder can be entered again.
+    // Otherwise only the check has failed. A later one may succeed, for example when the folder is accessible again.
     if (this.database.files.replaced) return
-    this.#lookLater()
-    if (++this.#looks % LOOKS_PER_VISIT === 0) void this.#visitNext()
+    this.#checkLater()
+    if (++this.#checks % CHECKS_PER_VISIT === 0) void this.#visitNext()
   }
 
   /**
-   * Frees what dead sessions had, although no other box waits for their keys: those of the threads from this one up to
-   * the next one that lives. So each dead thread has one that looks after it, and each looks at one living. Never
-   * rejects.
+   * Frees what dead sessions held, even if no other box waits for their keys. Checks the threads after this one, in the
+   * order of their addresses, up to the next live one. So each dead thread is checked by one live thread, and each live
+   * thread checks only one other live thread. Never rejects.
    */
   async #visitNext(): Promise<void> {
     let visited: string | undefined
     for (;;) {
       const next = this.#addressAfterOwn()
-      // It lives if it is still there.
+      // A thread that is still listed is alive, or could not be removed now.
       if (next === undefined || next === visited) return
       await this.deaths.visit([next])
       visited = next
     }
   }
 
-  /** Undefined if this thread is alone, or if that can't be read now. */
+  /** Returns undefined if there is no other thread, or if the database can't be read now. */
   #addressAfterOwn(): string | undefined {
     try {
       return this.readAlone(state => state.addressAfter(this.mailbox.address))
@@ -217,13 +218,13 @@ export class OpenFolder {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#forget()
-    this.#look?.cancel()
+    this.#checkTimer?.cancel()
     this.deaths.stop()
     await (this.#hasRemains ? this.mailbox.abandon() : this.mailbox.close())
     await closeFiles(this.#sqlite, this.database, this.#openLock)
   }
 
-  /** False if a new box must open the folder itself, as if it were in a process of its own. */
+  /** Returns false if the box must open the folder anew, as if it were in a process of its own. */
   #enter(): boolean {
     const isUsable =
       !this.#isClosed && !this.database.hasFailed && replacedOf(this.database.files.all) === undefined
@@ -250,13 +251,14 @@ async function openParts(path: string, machine: Machine, sqlite: Sqlite, clock: 
 
 /** Never rejects. */
 async function closeFiles(sqlite: Sqlite, database: Database, openLock: OpenLock): Promise<void> {
-  // The open lock first: SQLite may delete the log with the last box, and who then enters must not look for it. But
-  // libsql writes to a file some time after closing it. New files must not be used before that.
+  // Leaves the open lock first: SQLite may delete the log with the last box, and a box that enters then must not look
+  // for it. But libsql writes to a file for some time after closing it. With libsql, the lock stays if the files were
+  // replaced, so that no box uses new files before that.
   if (sqlite.name !== 'libsql' || !database.files.replaced) openLock.leave()
   await database.close().catch(() => undefined)
 }
 
-/** Passes a hint that another thread has sent to the boxes of this one. */
+/** Passes a hint from another thread to the boxes of this thread. */
 function receive(message: string, boxes: ReadonlyMap<string, LocalBox>): void {
   const space = message.indexOf(' ')
   const type = message.slice(0, space)

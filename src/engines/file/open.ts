@@ -8,20 +8,20 @@ import { FileEngine, type FileOptions } from './file-engine.js'
 import { DATABASE } from './folder.js'
 
 /**
- * The engine of a `file:` URL.
- * @throws InvalidArgumentError when the path or a parameter is unfit; UnavailableError when the runtime can't
+ * Returns the engine of a `file:` URL.
+ * @throws InvalidArgumentError when the path or a parameter is invalid; UnavailableError when the runtime can't
  * read a clock that processes share.
  */
 export function openFile(url: string): FileEngine {
   const place = options(url)
-  // Throws before anything is created if this process has no clock in common with others.
+  // Throws before anything is created if the runtime can't read a shared clock.
   sharedClock.now()
   return new FileEngine(url, place, sharedClock, systemClock)
 }
 
 /**
- * The path of the database that a `file:` URL means, for a command that only looks and must not make one.
- * @throws InvalidArgumentError when the path or a parameter is unfit.
+ * Returns the path of the database of a `file:` URL, without creating it.
+ * @throws InvalidArgumentError when the path or a parameter is invalid.
  */
 export function databaseOf(url: string): string {
   return join(options(url).folder, DATABASE)
@@ -58,7 +58,7 @@ function split(url: string): [path: string, query: string] {
 }
 
 /**
- * The path with the home folder in the place of its `~`, as a shell has it. @throws InvalidArgumentError for `~user`
+ * Replaces `~` at the start of a path with the home folder, as a shell does. @throws InvalidArgumentError for `~user`
  */
 function withHome(path: string): string {
   if (!path.startsWith('~')) return path

@@ -2,10 +2,10 @@ import { statSync, type Stats } from 'node:fs'
 import type { Clock } from '../../base/clock.js'
 import { UnavailableError } from '../../base/errors.js'
 
-/** How often the files are checked, in milliseconds: sooner than a process could make new ones and use them. */
-const LOOK_AFTER = 10
+/** Minimum time between two checks, in milliseconds: less than a process needs to create new files and use them. */
+const CHECK_INTERVAL = 10
 
-/** A file that must stay where it is. */
+/** A file that must stay in place. */
 export interface Original {
   readonly path: string
   readonly device: number
@@ -13,19 +13,19 @@ export interface Original {
 }
 
 /**
- * Files that are in use and must stay where they are. A process that has a file open can keep using it after it was
- * deleted or moved. A process that opens the path after that makes a new file, and the two do not know each other.
+ * Files in use that must stay in place. A process that has a file open can keep using it after it was deleted or moved.
+ * A process that opens the path after that creates a new file, and the two processes do not see each other's locks.
  */
 export class OriginalFiles {
   readonly all: readonly Original[]
   readonly #clock: Clock
-  #lookedAt: number
+  #checkedAt: number
   #replaced: UnavailableError | undefined
 
   private constructor(files: readonly Original[], clock: Clock) {
     this.all = files
     this.#clock = clock
-    this.#lookedAt = clock.now()
+    this.#checkedAt = clock.now()
   }
 
   /** @throws when a file is missing. */
@@ -39,16 +39,16 @@ export class OriginalFiles {
     )
   }
 
-  /** What {@link check} throws from now on; undefined while no file is known to be replaced. */
+  /** The error that {@link check} throws from now on; undefined while no file is known to be replaced. */
   get replaced(): UnavailableError | undefined {
     return this.#replaced
   }
 
-  /** @throws UnavailableError when one of the files is not the one it was; from then on each time. */
+  /** @throws UnavailableError once a file was deleted, moved or replaced, and at each later call. */
   check(): void {
     const now = this.#clock.now()
-    if (now - this.#lookedAt >= LOOK_AFTER) {
-      this.#lookedAt = now
+    if (now - this.#checkedAt >= CHECK_INTERVAL) {
+      this.#checkedAt = now
       const path = replacedOf(this.all)
       if (path !== undefined) {
         this.#replaced ??= new UnavailableError(
@@ -60,7 +60,7 @@ export class OriginalFiles {
   }
 }
 
-/** The path of the first file that is not the one it was; undefined when all are. */
+/** Returns the path of the first file that was deleted, moved or replaced; undefined if there is none. */
 export function replacedOf(files: readonly Original[]): string | undefined {
   return files.find(({ path, device, inode }) => {
     const now = found(path)
@@ -68,10 +68,10 @@ export function replacedOf(files: readonly Original[]): string | undefined {
   })?.path
 }
 
-/** What the system says when a path leads to no file. */
+/** Error codes of the system for a path that leads to no file. */
 const NOTHING: readonly unknown[] = ['ENOENT', 'ENOTDIR', 'ELOOP']
 
-/** Undefined when the path leads to no file. @throws the system's error when it can't say. */
+/** Returns undefined when the path leads to no file. @throws all other errors of the system. */
 function found(path: string): Stats | undefined {
   try {
     return statSync(path)

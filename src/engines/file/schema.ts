@@ -1,29 +1,29 @@
-/** The layout of the database; another number is another layout, which this version neither reads nor writes. */
+/** Number of the database layout. This version can use only this layout. */
 export const LAYOUT = 2
 
 /**
  * The tables of layout 2.
  *
- * - `queues`: a key with the first requests that claim it alone, as JSON. The empty key holds the counter. Most lock
- *   operations touch one small row, because each page that changes is written to the log, and read one row, however
- *   many other keys are held. On its way through such a table, SQLite copies whole rows that are longer than a quarter
- *   of a page. So a long one would cost all other keys.
+ * - `queues`: for each key, the first requests that claim only this key, as JSON. The row of the empty key has the
+ *   counter. Most lock operations read one row, however many other keys are held. They change one small row, because
+ *   each changed page is written to the log. While SQLite searches such a table, it copies whole rows that are longer
+ *   than a quarter of a page. So a long row would slow down all other keys.
  * - `tails`: the requests behind them in a long queue.
  * - `requests`, `claims`: the requests for several keys, and their claims. There are few at a time, and every process
- *   keeps all of them in memory: a hundred keys then cost one row and not a hundred. Claims never change, but for
- *   `downgraded`, which makes them all shared. Measured in processor time: with a row for each claimed key a lock of 20
- *   keys cost twice as much, one of 100 keys 3.7 times. With this table for all requests one key cost 1.2 times as
- *   much, and 59 times where four processes held 1,200 other keys.
- * - `sessions`: the boxes that are open, and the socket by which each is reached.
- * - `entries`: the values. With a row id, which keeps long values out of the index.
- * - `ids`: which changes were committed, until when they are kept (wall clock, milliseconds: it outlives a reboot).
- * - `watches`: which sessions are notified of changes of a store key.
- * - `signs`: when the last sign of life of a session came, so that no row of its requests is written for it; made when
- *   the first one comes.
- * - `limits`: the state of each rate limit, and when it can be deleted; made when the first limiter is used.
- * - `sweeps`: where each table is looked at next for rows whose time is over; made when that is done first.
- * - `machine`: the boot and the namespaces of the processes that use the database, and the mark that the counter must
- *   not pass before it is durable.
+ *   keeps all of them in memory: a request for a hundred keys costs one row instead of a hundred. Claims never change,
+ *   except by `downgraded`, which makes all of them shared. Measured in processor time: with a row for each claimed
+ *   key, a lock of 20 keys cost twice as much, and one of 100 keys 3.7 times as much. With this table for all requests,
+ *   a lock of one key cost 1.2 times as much, and 59 times as much while four processes held 1,200 other keys.
+ * - `sessions`: the open boxes, and the socket address of each.
+ * - `entries`: the values. The table has a row id, which keeps long values out of the index.
+ * - `ids`: the IDs of committed changes, and until when each is kept (wall-clock milliseconds, valid after a reboot).
+ * - `watches`: the sessions to notify of changes of a store key.
+ * - `signs`: the time of the last sign of life of each session, so that a sign writes no rows of its requests; created
+ *   at the first use.
+ * - `limits`: the state of each rate limit, and when it can be deleted; created when the first limiter is used.
+ * - `sweeps`: where the next sweep of each table for expired rows begins; created by the first sweep.
+ * - `machine`: the boot and the namespaces of the processes that use the database, and the mark, which is above the
+ *   counter. The counter may pass a mark only after a higher mark is durable.
  */
 export const SCHEMA = `
   create table queues (key text primary key, queue text not null, has_tail integer not null) without rowid;

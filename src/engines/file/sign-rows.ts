@@ -1,8 +1,8 @@
 import type { Connection } from './driver.js'
 
 /**
- * When the last sign of life of each session came, for use inside a write transaction. What was read is kept in memory
- * until another process has written. The first sign makes the table.
+ * The time of the last sign of life of each session, for use inside a write transaction. Rows that were read stay in
+ * memory until another process writes. The first use creates the table.
  */
 export class SignRows {
   readonly #connection: Connection
@@ -13,7 +13,7 @@ export class SignRows {
     this.#connection = connection
   }
 
-  /** -Infinity if none has come. */
+  /** Returns -Infinity if the session has sent none. */
   seen(session: string): number {
     let seen = this.#seen.get(session)
     if (seen === undefined) {
@@ -33,12 +33,12 @@ export class SignRows {
     this.#statements().remove.run(session)
   }
 
-  /** Another process may have written. */
+  /** Drops the rows in memory, because another process may have written. */
   outdated(): void {
     this.#seen.clear()
   }
 
-  /** After a transaction that was rolled back, perhaps with the table that it had made. */
+  /** Drops everything after a rollback, because the transaction may have created the table. */
   forget(): void {
     this.#sql = undefined
     this.#seen.clear()

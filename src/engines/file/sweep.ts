@@ -1,39 +1,39 @@
 import type { Connection } from './driver.js'
 
 /**
- * Deletes the rows of a table whose time is over, one stretch of the table after the other. A stretch is looked at each
- * time that half as many rows were written, so each row that is written costs a look at two. The database keeps the
- * place of the next stretch, because many processes write few rows and end.
+ * Deletes the expired rows of a table, one chunk after another. Each time that half as many rows as a chunk has were
+ * written, the next chunk is checked, so each written row costs the check of two. The database stores where the next
+ * chunk begins, because many processes write only a few rows before they end.
  */
 export class Sweep {
   readonly #connection: Connection
   readonly #table: string
   readonly #columns: readonly string[]
-  readonly #stretch: number
+  readonly #chunk: number
   #sql: ReturnType<typeof statements> | undefined
-  // Some of the processes that write fewer rows than half a stretch sweep, too.
+  // Starts at random, so that some of the processes that write less than half a chunk sweep, too.
   #written: number
 
   /**
-   * @param table a table with the column `until`: wall clock, milliseconds.
+   * @param table a table with the column `until`: wall clock, in milliseconds.
    * @param columns its primary key.
-   * @param stretch how many rows are looked at together.
+   * @param chunk number of rows that are checked together.
    */
-  constructor(connection: Connection, table: string, columns: readonly string[], stretch: number) {
+  constructor(connection: Connection, table: string, columns: readonly string[], chunk: number) {
     this.#connection = connection
     this.#table = table
     this.#columns = columns
-    this.#stretch = stretch
-    this.#written = Math.floor((Math.random() * stretch) / 2)
+    this.#chunk = chunk
+    this.#written = Math.floor((Math.random() * chunk) / 2)
   }
 
-  /** So many rows were written just now, by the wall clock. */
+  /** Counts written rows, and sweeps if they are enough. @param now wall clock, in milliseconds. */
   written(rows: number, now: number): void {
     this.#written += rows
-    for (; this.#written >= this.#stretch / 2; this.#written -= this.#stretch / 2) this.#sweep(now)
+    for (; this.#written >= this.#chunk / 2; this.#written -= this.#chunk / 2) this.#sweep(now)
   }
 
-  /** After a transaction that was rolled back, perhaps with the table of places that it had made. */
+  /** Drops the statements after a rollback, because the transaction may have created the table of places. */
   forget(): void {
     this.#sql = undefined
   }
@@ -43,7 +43,7 @@ export class Sweep {
     const first = this.#columns.map(() => '')
     const place = sql.place.get(this.#table)
     const from = place ? (JSON.parse(place[0] as string) as string[]) : first
-    const end = sql.end.get(...from, this.#stretch - 1) as string[] | undefined
+    const end = sql.end.get(...from, this.#chunk - 1) as string[] | undefined
     if (end) sql.sweep.run(...from, ...end, now)
     else sql.sweepRest.run(...from, now)
     sql.putPlace.run(this.#table, JSON.stringify(end ?? first))

@@ -19,20 +19,21 @@ interface Work {
   readonly reject: (error: unknown) => void
 }
 
-/** Work that was done in a transaction which is still to be committed. */
+/** Work that has run in a transaction that is not committed yet. */
 interface Done {
   readonly work: Work
   readonly value: unknown
 }
 
-/** How long one transaction may take up further work, milliseconds. */
+/** How long one transaction accepts further work, in milliseconds. */
 const BATCH = 2
-/** So many transactions begin at the end of a tick; the next one lets the event loop turn, so sockets can't starve. */
+/**
+ * Transactions begin at the end of a tick. One in this number lets the event loop turn before, so sockets can't starve.
+ */
 const TICKS = 8
 
 /**
- * The write transactions of one connection. All that one tick brings becomes one transaction, in the order of the
- * calls.
+ * The write transactions of one connection. All work of one tick becomes one transaction, in the order of the calls.
  */
 export class Transactions {
   readonly #connection: Connection
@@ -47,8 +48,7 @@ export class Transactions {
   #closed = false
 
   /**
-   * @param rolledBack is called after each transaction that was begun and came to nothing, before anything else is
-   * done: what is kept in memory of it is wrong.
+   * @param rolledBack is called directly after each rollback, to drop state in memory that depends on the transaction.
    */
   constructor(connection: Connection, lock: WriteLock, clock: Clock, rolledBack: () => void) {
     this.#connection = connection
@@ -58,29 +58,30 @@ export class Transactions {
   }
 
   /**
-   * Runs `work` inside a write transaction and resolves with its result once that is committed. `work` is synchronous
-   * and has no effects outside the database: it runs again when another part of the transaction fails. What it throws
-   * rejects this call alone, and nothing it wrote stays.
-   * Rejects with SqliteError when SQLite fails, code `BUSY` when it timed out waiting for the lock: nothing was written.
-   * Rejects with UnclearCommitError when the commit may have been applied.
+   * Runs `work` inside a write transaction, and resolves with its result after the commit. `work` must be synchronous
+   * and have no effects outside the database, because it runs again when other work in the transaction throws. If
+   * `work` throws, only this call rejects, and its writes are rolled back.
+   *
+   * Rejects with SqliteError when SQLite fails and nothing was written, with the code `BUSY` when it timed out waiting
+   * for the lock. Rejects with UnclearCommitError when the commit may have been applied.
    */
   run<T>(work: () => T): Promise<T> {
     return this.#enqueue(work, false)
   }
 
-  /** The same in a transaction of its own. */
+  /** As `run`, in a transaction of its own. */
   runAlone<T>(work: () => T): Promise<T> {
     return this.#enqueue(work, true)
   }
 
-  /** Refuses further work, and resolves when what was taken on is done. */
+  /** Rejects further work, and resolves when all queued work is done. */
   close(): Promise<void> {
     this.#closed = true
     return this.#queue.idle()
   }
 
   #enqueue<T>(run: () => T, alone: boolean): Promise<T> {
-    if (this.#closed) return Promise.reject(new ClosedError('The database is closed'))
+    if (this.#closed) return Promise.reject(new ClosedError('the database is closed'))
     return new Promise<T>((resolve, reject) => {
       this.#queue.add({ run, alone, resolve: resolve as (value: unknown) => void, reject })
     })
@@ -92,20 +93,20 @@ export class Transactions {
     runtimeTimers.setImmediate(run)
   }
 
-  /** Makes the next transaction, or rejects all work when none can begin. */
+  /** Runs the next transaction, or rejects all queued work when it can't begin. */
   #next(): Awaitable<void> {
     try {
       if (this.#lock.tryBegin()) return this.#transact()
     } catch (error) {
-      return this.#refuse(error)
+      return this.#rejectAll(error)
     }
     return this.#lock.begin().then(
       () => this.#transact(),
-      (error: unknown) => this.#refuse(error),
+      (error: unknown) => this.#rejectAll(error),
     )
   }
 
-  /** Does queued work in the transaction that was just begun, and commits. */
+  /** Runs queued work in the transaction that has just begun, and commits. */
   #transact(): void {
     const done: Done[] = []
     try {
@@ -121,7 +122,10 @@ export class Transactions {
     for (const { work, value } of done) work.resolve(value)
   }
 
-  /** Works the queue off until it is empty or time is up; false when that failed and was rolled back. */
+  /**
+   * Runs queued work until the queue is empty, time is up, or work must run alone. Returns false if work threw and the
+   * transaction was rolled back.
+   */
   #work(done: Done[]): boolean {
     const until = this.#clock.now() + BATCH
     const queue = this.#queue.take()
@@ -131,7 +135,7 @@ export class Transactions {
       try {
         done.push({ work, value: work.run() })
       } catch (error) {
-        // Only a rollback takes back what it wrote, so the work before it must be done again.
+        // Only a rollback undoes its writes. That also undoes the work before it, which must run again.
         this.#rollBack()
         this.#queue.putBack([...done.map(entry => entry.work), ...queue.slice(next)])
         done.length = 0
@@ -157,15 +161,15 @@ export class Transactions {
     this.#rolledBack()
   }
 
-  #refuse(error: unknown): void {
+  #rejectAll(error: unknown): void {
     for (const work of this.#queue.take()) work.reject(error)
   }
 }
 
 /**
- * Whether a commit that failed may still be applied. SQLite ends it by writing its last page to the log. If a write
- * fails, that page is incomplete, and everybody ignores the transaction. What fails after it, as in the index of the
- * log, leaves a complete one, which the next process that recovers the log applies.
+ * Whether a failed commit may still be applied. SQLite ends a commit by writing its last page to the log. If a write
+ * fails, that page is incomplete, and all processes ignore the transaction. A failure after that write, for example in
+ * the index of the log, leaves a complete transaction, which the next process that recovers the log applies.
  */
 function isUnclear(error: unknown): boolean {
   if (!(error instanceof SqliteError)) return false

@@ -2,22 +2,22 @@ import type { List, RecordedId, Versioned } from '../../engine/contract.js'
 import type { Connection, Statement } from './driver.js'
 import { Sweep } from './sweep.js'
 
-/** So many ids are looked at together, to find those that can be deleted. */
-const STRETCH = 512
-/** Ids that come together are kept until the same time, in milliseconds. */
+/** Number of IDs that a sweep checks together. */
+const CHUNK = 512
+/** The expiry of IDs is rounded up to a multiple of this, in milliseconds, so that one statement records many. */
 const PRECISION = 1000
 
-/** The values of the store and the recorded ids. What an operation changes is written by `flush`. */
+/** The values of the store and the recorded IDs. `flush` writes the changes of an operation. */
 export class ValueRows {
   readonly #sql: ReturnType<typeof statements>
   readonly #sweep: Sweep
   readonly #writes = new Map<string, { value: string | undefined; version: number }>()
-  /** Ids to record, by the time until which they are kept. */
+  /** IDs to record, by the time until which they are kept. */
   readonly #records = new Map<number, RecordedId[]>()
 
   constructor(connection: Connection) {
     this.#sql = statements(connection)
-    this.#sweep = new Sweep(connection, 'ids', ['key', 'id'], STRETCH)
+    this.#sweep = new Sweep(connection, 'ids', ['key', 'id'], CHUNK)
   }
 
   values(keys: readonly string[]): Versioned[] {
@@ -30,11 +30,11 @@ export class ValueRows {
     return rows.map(versioned)
   }
 
-  /** Lists in the order of the bytes of UTF-8. */
+  /** Returns the keys in the order of their UTF-8 bytes. */
   list({ prefix, after, limit }: List): string[] {
     const rows = this.#sql.list.all(prefix, after, limit)
     const keys = rows.map(row => row[0] as string)
-    // Those that begin with the prefix come first.
+    // The keys with the prefix come before all others that were found.
     return keys.filter(key => key.startsWith(prefix))
   }
 
@@ -47,7 +47,7 @@ export class ValueRows {
     return (JSON.parse(this.#sql.recorded.get(keysById(ids))![0] as string) as number[]).map(Boolean)
   }
 
-  /** @param retention how long the id is kept: milliseconds of the wall clock, which outlives a restart. */
+  /** @param retention how long the ID is kept: milliseconds of the wall clock, which continues across a reboot. */
   record(key: string, id: string, retention: number): void {
     const until = (Math.floor((Date.now() + retention) / PRECISION) + 1) * PRECISION
     const records = this.#records.get(until)
@@ -60,7 +60,7 @@ export class ValueRows {
     if (this.#records.size > 0) this.#flushRecords()
   }
 
-  /** After a transaction that was rolled back: forgets what was not written yet. */
+  /** Drops unwritten changes after a rollback. */
   forget(): void {
     this.#writes.clear()
     this.#records.clear()
@@ -86,7 +86,9 @@ export class ValueRows {
   }
 }
 
-/** A JSON object of ids with their keys. SQLite reads it quicker than pairs; an id may be there several times. */
+/**
+ * Returns a JSON object from IDs to keys. SQLite reads it faster than an array of pairs. An ID may occur repeatedly.
+ */
 function keysById(ids: readonly RecordedId[]): string {
   return `{${ids.map(({ key, id }) => `${JSON.stringify(id)}:${JSON.stringify(key)}`).join()}}`
 }

@@ -3,12 +3,12 @@ import { pause } from '../../base/pause.js'
 import { SqliteError } from './driver.js'
 import { PATIENCE } from './failures.js'
 
-/** Milliseconds between two attempts. */
+/** Delay between two attempts, in milliseconds. */
 const PAUSE = 5
 
 /**
- * Tries again for as long as SQLite says that the database is locked. @throws SqliteError `BUSY` when that takes too
- * long.
+ * Retries an attempt while the database is locked. @throws SqliteError `BUSY` when it stays locked for {@link
+ * PATIENCE}.
  */
 export async function retryWhileBusy(clock: Clock, attempt: () => void): Promise<void> {
   const until = clock.now() + PATIENCE

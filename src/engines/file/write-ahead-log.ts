@@ -10,18 +10,18 @@ const LOG_HEADER = 32
 const FRAME_HEADER = 24
 
 /**
- * SQLite's write-ahead log file, through a descriptor of our own, for two things SQLite does only while it holds the
- * write lock or not at all: putting commits on disk, and reading the length of the log.
+ * SQLite's write-ahead log file, opened by a descriptor of our own for two operations that SQLite offers only under the
+ * write lock or not at all: syncing commits to disk, and reading the length of the log.
  *
- * Commits are made with `synchronous=NORMAL`, which writes them to the log without waiting for the disk. Syncing the
- * file afterwards gives what `FULL` gives: FULL's only addition is the same sync at the same place, before the lock is
- * let go. What NORMAL syncs itself stays as it is: the header of each new round of the log, and around a checkpoint the
- * log first, then the database. So a commit is on disk once the log was synced after it, or a checkpoint has passed.
- * The log is one sequence, so a commit can't survive without those before it.
+ * Commits use `synchronous=NORMAL`, which writes them to the log without waiting for the disk. A sync of the file after
+ * a commit makes it as durable as `FULL`, which only adds the same sync to the commit, before it releases the lock.
+ * With NORMAL, SQLite still syncs the header each time that the log is restarted, and at a checkpoint first the log and
+ * then the database. So a commit is on disk once the log was synced after it, or a checkpoint has completed. The log is
+ * one sequence, so a commit survives only with all commits before it.
  *
- * The file stays the same one while a connection of this process is open, because SQLite deletes it only with the last
- * connection. SQLite holds no locks on it; closing a second descriptor of the database or the `-shm` file would drop
- * the locks of the whole process, so those two are never opened here.
+ * The file stays the same while a connection of this process is open, because SQLite deletes it only with the last
+ * connection. SQLite holds no locks on it. Never open the database or the `-shm` file here: closing a second descriptor
+ * would drop all locks of the process on that file.
  */
 export class WriteAheadLog {
   readonly #descriptor: number
@@ -34,15 +34,14 @@ export class WriteAheadLog {
     this.#descriptor = descriptor
   }
 
-  /** Opens the log of a database through which a connection of this process has read already. */
+  /** Opens the log of a database. A connection of this process must have read the database before. */
   static open(database: string): WriteAheadLog {
     return new WriteAheadLog(openSync(`${database}-wal`, 'r+'))
   }
 
   /**
-   * Resolves when everything committed before this call is on disk. Calls that come while the disk is busy share the
-   * next sync. Rejects when the disk fails; from then on every call does, because the system reports a lost write once
-   * and forgets it.
+   * Resolves when everything committed before this call is on disk. Calls during a sync share the next one. Rejects
+   * when the disk fails. All later calls then reject, too, because the system reports a lost write only once.
    */
   sync(): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -57,7 +56,8 @@ export class WriteAheadLog {
   }
 
   /**
-   * Whether the current round of the log has at least this many frames (pages), as far as can be seen without a lock.
+   * Whether the log has at least this number of frames (pages) since it was last restarted. Reads without a lock, so
+   * the answer may be out of date.
    */
   reaches(frames: number): boolean {
     const header = Buffer.allocUnsafe(LOG_HEADER)
@@ -66,28 +66,28 @@ export class WriteAheadLog {
     const frame = Buffer.allocUnsafe(FRAME_HEADER)
     const at = LOG_HEADER + (frames - 1) * (FRAME_HEADER + pageSize)
     if (readSync(this.#descriptor, frame, 0, FRAME_HEADER, at) < FRAME_HEADER) return false
-    // Frames of an earlier round stay in the file; they carry another salt than the header.
+    // Frames from before the restart stay in the file. Their salt differs from that of the header.
     return header.compare(frame, 8, 16, 16, 24) === 0
   }
 
-  /** Gives the descriptor up, after the sync under way. Calls still waiting are rejected. */
+  /** Closes the descriptor, after a sync that is running. Rejects waiting calls. */
   close(): void {
     if (this.#closed) return
     this.#closed = true
-    this.#fail(new Error('The log was closed'))
-    if (!this.#syncing) this.#letGo()
+    this.#fail(new Error('the log was closed'))
+    if (!this.#syncing) this.#closeDescriptor()
   }
 
   #start(): void {
-    const served = this.#waiting
+    const batch = this.#waiting
     this.#waiting = []
     this.#syncing = true
     fdatasync(this.#descriptor, error => {
       this.#syncing = false
-      const problem = error ?? this.#missing()
-      if (this.#closed) this.#letGo()
+      const problem = error ?? this.#deletedError()
+      if (this.#closed) this.#closeDescriptor()
       if (problem !== undefined) this.#fail(problem)
-      for (const waiter of served) {
+      for (const waiter of batch) {
         if (problem === undefined) waiter.resolve()
         else waiter.reject(problem)
       }
@@ -95,21 +95,21 @@ export class WriteAheadLog {
     })
   }
 
-  /** Syncing a file that was deleted meanwhile succeeds and keeps nothing. */
-  #missing(): Error | undefined {
+  /** Returns an error if the log was deleted: the sync of a deleted file succeeds, but its contents are lost. */
+  #deletedError(): Error | undefined {
     try {
       if (fstatSync(this.#descriptor).nlink > 0) return undefined
     } catch (error) {
       return error as Error
     }
-    return new Error('The log was deleted while the database was open')
+    return new Error('the log was deleted while the database was open')
   }
 
-  #letGo(): void {
+  #closeDescriptor(): void {
     try {
       closeSync(this.#descriptor)
     } catch {
-      // The system frees the descriptor even if it reports an error, and each sync had its own answer.
+      // The system frees the descriptor even if it reports an error, and each sync has reported its own result.
     }
   }
 
