@@ -2,11 +2,11 @@ import type { Connection } from './driver.js'
 
 /** The key of the row of `queues` that holds the counter: no lock has an empty key. */
 const ROW = ''
-/** How far the durable mark is kept ahead of the counter, and when it is moved. */
+/** How far the mark is set ahead of the counter, and the distance below which it is set again. */
 export const MARK_AHEAD = 2 ** 22
-const MIN_MARK = 2 ** 21
+const MIN_AHEAD = 2 ** 21
 
-/** The counter that gives grants their numbers and values their versions. */
+/** The counter for the numbers of grants and the versions of values. */
 export class Counter {
   readonly #sql: ReturnType<typeof statements>
   #counter: number | undefined
@@ -19,8 +19,9 @@ export class Counter {
 
   next(): number {
     const number = this.#read() + 1
-    // A counter past its mark could be used again after a power cut; a mark this far ahead is durable long before.
-    if (number + MIN_MARK > this.#mark) {
+    // After a power failure, numbers above the last durable mark could be used again. A mark this far ahead is durable
+    // long before the counter reaches it.
+    if (number + MIN_AHEAD > this.#mark) {
       this.#mark = number + MARK_AHEAD
       this.#sql.putMark.run(this.#mark)
     }
@@ -34,7 +35,7 @@ export class Counter {
     this.#hasChanged = false
   }
 
-  /** Another process may have changed the counter, or this one's change was rolled back. */
+  /** Drops the counter in memory: another process may have changed it, or a change of this one was rolled back. */
   forget(): void {
     this.#counter = undefined
     this.#hasChanged = false

@@ -1,29 +1,29 @@
 import type { LockRequest, Operation, RequestStatus } from '../../engine/contract.js'
 import type { Mailbox } from './mailbox.js'
 
-/** Up to this number of threads stay watched although no request of this one waits behind them. */
+/** Maximum number of threads that stay watched although no request of this thread waits behind them. */
 const MAX_WATCHED = 8
 /** Maximum number of sessions whose addresses are kept in memory although nothing waits behind them. */
 const MAX_KNOWN = 1024
 
-/** What a {@link DeathWatch} needs of the folder and of its boxes. */
+/** The part of a folder and its boxes that a {@link DeathWatch} uses. */
 export interface Sessions {
   /** Whether it is the session of a box of this thread. */
   isLocal(session: string): boolean
-  /** The socket by which a session is reached; undefined for a session that is not there any more. */
+  /** Returns the socket address of a session; undefined if the session has ended. */
   address(session: string): Promise<string | undefined>
-  /** The sessions that are reached by a socket. */
+  /** Returns the sessions of the thread that listens on this socket. */
   at(address: string): Promise<readonly string[]>
-  /** Frees all that a dead session had. */
+  /** Frees everything that a dead session held. */
   remove(session: string): Promise<void>
-  /** Lets a request of a box of this thread look again which sessions are before it. */
+  /** Makes a request of a box of this thread check again which sessions are ahead of it. */
   wake(session: string, id: string): void
 }
 
-/** A request of this thread that waits. */
+/** A waiting request of this thread. */
 interface Waiting {
   readonly session: string
-  /** The sessions before it that are watched for it. */
+  /** The sessions ahead of it that are watched for it. */
   readonly ahead: readonly string[]
 }
 
@@ -35,13 +35,13 @@ interface Waiting {
 export class DeathWatch {
   readonly #mailbox: Mailbox
   readonly #sessions: Sessions
-  /** By the address of a thread: what ends the watch over it. */
+  /** Functions that stop a watch, by the address of the watched thread. */
   readonly #watched = new Map<string, () => void>()
-  /** The addresses of sessions, which never change; undefined while it is looked up. */
+  /** The addresses of sessions, which never change. An address is undefined while it is looked up. */
   readonly #addresses = new Map<string, string | undefined>()
-  /** The requests of this thread that wait, by ID. */
+  /** The waiting requests of this thread, by ID. */
   readonly #behind = new Map<string, Waiting>()
-  /** By the address of a dead thread: settles when all that it had is free. */
+  /** Promises by the address of a dead thread. They settle when everything that it held is free. */
   readonly #removals = new Map<string, Promise<void>>()
   #mostWatched = MAX_WATCHED
   #stopped = false
@@ -51,7 +51,7 @@ export class DeathWatch {
     this.#sessions = sessions
   }
 
-  /** Frees what the dead of these threads had. One connection at a time is made. Never rejects. */
+  /** Frees what the dead ones among these threads held. Makes one connection at a time. Never rejects. */
   async visit(addresses: readonly string[]): Promise<void> {
     for (const address of addresses) {
       if (this.#stopped) return
@@ -60,7 +60,7 @@ export class DeathWatch {
     }
   }
 
-  /** Takes note of the outcome of an operation of a box of this thread. */
+  /** Processes the outcome of an operation of a box of this thread. */
   note(operation: Operation, outcome: unknown): void {
     switch (operation.type) {
       case 'enqueue':
@@ -75,7 +75,7 @@ export class DeathWatch {
     }
   }
 
-  /** A box of this thread has left: none of its requests waits any more. */
+  /** A box of this thread has left: its requests no longer wait. */
   left(session: string): void {
     // mutant: left-box-waits
     for (const [id, waiting] of [...this.#behind]) if (waiting.session === session) this.#forget(id)
@@ -100,7 +100,7 @@ export class DeathWatch {
   #forget(id: string): void {
     this.#behind.delete(id)
     if (this.#behind.size > 0) return
-    if (this.#watched.size > MAX_WATCHED || this.#addresses.size > MAX_KNOWN) this.#lookAway()
+    if (this.#watched.size > MAX_WATCHED || this.#addresses.size > MAX_KNOWN) this.#unwatchUnused()
   }
 
   #lookUp(session: string): void {
@@ -118,8 +118,8 @@ export class DeathWatch {
 
   #watch(address: string): void {
     if (this.#stopped || this.#watched.has(address) || address === this.#mailbox.address) return
-    // Boxes that met once will meet again, so watches are kept, up to a limit.
-    if (this.#watched.size >= this.#mostWatched) this.#lookAway()
+    // A request often waits behind the same threads as an earlier one, so watches are kept, up to a limit.
+    if (this.#watched.size >= this.#mostWatched) this.#unwatchUnused()
     this.#watched.set(
       address,
       this.#mailbox.watch(address, () => void this.#removeThread(address)),
@@ -127,7 +127,7 @@ export class DeathWatch {
   }
 
   /** Stops watching the threads that no request waits for. */
-  #lookAway(): void {
+  #unwatchUnused(): void {
     const needed = new Set([...this.#behind.values()].flatMap(({ ahead }) => ahead))
     const watched = new Set<string | undefined>()
     for (const [session, address] of this.#addresses) {
@@ -142,7 +142,7 @@ export class DeathWatch {
     this.#mostWatched = Math.max(MAX_WATCHED, 2 * this.#watched.size)
   }
 
-  /** Frees all that the sessions of a dead thread had. */
+  /** Frees everything that the sessions of a dead thread held. */
   #removeThread(address: string): Promise<void> {
     let removal = this.#removals.get(address)
     if (!removal) {
@@ -158,7 +158,7 @@ export class DeathWatch {
       const sessions = await this.#sessions.at(address)
       if (await this.#remove([...new Set([...known, ...sessions])])) this.#mailbox.remove(address)
     } catch {
-      // What the sessions had is free at the end of its leases.
+      // The locks of the sessions are freed when their leases expire.
     }
     this.#watched.delete(address)
   }
@@ -174,7 +174,7 @@ export class DeathWatch {
     // mutant: dead-without-wake
     for (const [id, { session, ahead }] of [...this.#behind])
       if (ahead.some(each => dead.includes(each))) this.#sessions.wake(session, id)
-    // What could not be freed is free at the end of its leases.
+    // Otherwise their locks are freed when the leases expire.
     // mutant: failed-removal-forgotten
     return removed.every(({ status }) => status === 'fulfilled')
   }

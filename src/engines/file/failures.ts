@@ -5,10 +5,10 @@ import { UnclearCommitError } from './transactions.js'
 /** How long an operation waits for the database, in milliseconds. */
 export const PATIENCE = 10_000
 
-/** Says after "could not" that a commit was not written to the disk. */
+/** The operation that writes a commit to the disk, as in an error after "could not". */
 export const SYNC = 'write a commit to the disk'
 
-/** The meaning of error codes of SQLite and of the system. */
+/** Reasons for an error, by the error codes of SQLite and of the system. */
 const REASONS: Readonly<Record<string, string>> = {
   BUSY: `another process held the database for more than ${PATIENCE} ms`,
   FULL: 'the disk is full',
@@ -28,15 +28,15 @@ const REASONS: Readonly<Record<string, string>> = {
 }
 
 /**
- * The error of the API that says what failed and why.
- * @param what says what failed, after "could not": a `purposeText` or {@link SYNC}.
+ * Returns the error of the API, which says what failed and why.
+ * @param what the operation, as in an error after "could not": a `purposeText` or {@link SYNC}.
  */
 export function explained(engine: string, what: string, cause: unknown): SignalboxError {
   if (cause instanceof SignalboxError) return cause
   const { code, message } = cause as { code?: string; message: string }
   const reason = (code === undefined ? undefined : REASONS[code]) ?? message
   const text = `could not ${what} on ${engine}: ${reason}`
-  // The system reports a failed write to the disk once. What was lost before stays unknown until the log is opened again.
+  // The system reports a failed write only once. It stays unknown what was lost until the log is opened again.
   if (what === SYNC)
     return new IndeterminateError(`${text}; close the box and open it again`, { engine, cause })
   // A transaction that fails before its commit is rolled back.

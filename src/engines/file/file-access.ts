@@ -19,8 +19,9 @@ const FOR_GROUP = 0o660
 const PERMISSIONS = 0o777
 
 /**
- * Who may use the files of a folder: their owner alone, or also the group of a folder that the group may write. Never
- * every user of the machine, who could read all values, and could stop all boxes with a lock on a file.
+ * Sets who may use the files of a folder: their owner, and also the group of the folder if it may write the folder. It
+ * never lets every user of the machine use them: any user could then read all values, and block all boxes with a lock
+ * on a file.
  */
 export class FileAccess {
   readonly #uid: number
@@ -30,16 +31,16 @@ export class FileAccess {
   /** @param folder a folder that exists. */
   constructor(folder: string) {
     const { mode, uid, gid } = statSync(folder)
-    // What root makes in the folder of another user is for that user.
+    // Files that root creates in the folder of another user belong to that user.
     this.#uid = process.getuid?.() === 0 ? uid : -1
     this.#gid = gid
     this.#mode = (mode & GROUP_WRITES) === 0 ? FOR_OWNER : FOR_GROUP
   }
 
   /**
-   * Makes an empty file unless it is there. Its descriptor is closed before the file gets its name: the system drops
+   * Creates an empty file unless it exists. Its descriptor is closed before the file gets its name: the system drops
    * all locks of the process on a file when any descriptor of it is closed, and another thread may have locks on this
-   * one as soon as it has its name.
+   * file as soon as it has its name.
    */
   make(path: string): void {
     if (lstatSync(path, { throwIfNoEntry: false })) return
@@ -62,7 +63,7 @@ export class FileAccess {
     }
   }
 
-  /** Limits the access to a file that this user has just made. */
+  /** Limits the access to a file that this user has just created. */
   limit(path: string): void {
     chmodSync(
       path,
@@ -70,7 +71,7 @@ export class FileAccess {
     )
   }
 
-  /** Takes away the access that others have to a file of this user: earlier versions made files for everyone. */
+  /** Removes the access of others to a file of this user: earlier versions created files that every user may use. */
   limitExisting(path: string, { uid, gid, mode }: Stats): void {
     if (uid !== process.geteuid?.()) return
     const limited = mode & PERMISSIONS & (gid === this.#gid ? this.#mode : FOR_OWNER)
@@ -83,7 +84,9 @@ export class FileAccess {
     }
   }
 
-  /** Only members of the folder's group can give it a file; a file of another group is for its owner. */
+  /**
+   * Returns the mode of a file. Only members of the folder's group can give it a file; otherwise it is for its owner.
+   */
   #modeAfter(give: () => void): number {
     try {
       give()

@@ -6,7 +6,7 @@ const GROUP_WRITES = 0o020
 const STICKY = 0o1000
 const ROOT = 0
 
-/** The part of the status of a file that says who may change it. */
+/** The part of the status of a file that determines who may change it. */
 interface Owned {
   readonly mode: number
   readonly uid: number
@@ -14,11 +14,11 @@ interface Owned {
 }
 
 /**
- * Says which user that is not trusted has made a folder or a part of its path, or may replace its files; undefined if
- * there is none. Trusted are this user, root, and the members of a group of this user that the folder lets write. Root
- * also trusts whom its administrator has given the place: a folder of another user, but not one in a place where every
- * user may make folders. What the owner of a folder lets its group do is the owner's decision, also if it is the mask of
- * an ACL, which the mode shows in the place of the group.
+ * Returns which untrusted user owns a folder or a part of its path, or may replace its files; undefined if there is
+ * none. Trusted are this user, root, and the members of a group of this user that may write the folder. Root also
+ * trusts the owner of another user's folder, because its administrator has chosen it, but not in a place where every
+ * user may create folders. The owner of a folder decides what its group may do, even if an ACL shows its mask in place
+ * of the permissions of the group.
  * @param folder an absolute path that exists
  */
 export async function untrustedPathOf(folder: string): Promise<string | undefined> {
@@ -31,8 +31,8 @@ export async function untrustedPathOf(folder: string): Promise<string | undefine
 }
 
 /**
- * Says that a file of a folder belongs to a user that is not trusted there, in a folder that is trusted: it may be from
- * a time when every user could make files in the folder. Undefined if it does not.
+ * Returns the reason not to trust a file in a trusted folder: it belongs to an untrusted user, perhaps from a time when
+ * every user could create files in the folder. Undefined if there is none.
  */
 export function untrustedFile(path: string, file: Owned, folder: Owned): string | undefined {
   if (isOwn(file)) return undefined
@@ -41,7 +41,7 @@ export function untrustedFile(path: string, file: Owned, folder: Owned): string 
 }
 
 /**
- * Checks each folder and symbolic link on the way to a path: who may write a folder can move away what is in it.
+ * Checks each folder and symbolic link on the way to a path: a user who may write a folder can move its contents away.
  * @param owners further users who may own folders on the way
  */
 async function untrustedAbove(path: string, owners: readonly number[]): Promise<string | undefined> {
@@ -53,7 +53,7 @@ async function untrustedAbove(path: string, owners: readonly number[]): Promise<
   const file = await lstat(path)
   if (isOpen(folder) && !isOwn(file) && !isShared(file))
     return `${path} belongs to ${named(file)}, and every user may make files in ${parent}`
-  // Who mounts a file system decides who shares it. Kubernetes lets every user write in an `emptyDir`.
+  // The user who mounts a file system decides who shares it. Kubernetes lets every user write in an `emptyDir`.
   const isMounted = folder.dev !== (await stat(dirname(await realpath(parent)))).dev
   const mover = isMounted ? undefined : moverOf(folder, owners)
   if (mover !== undefined) return `${mover} may write ${parent}, and so move ${path}`
@@ -62,7 +62,7 @@ async function untrustedAbove(path: string, owners: readonly number[]): Promise<
     : undefined
 }
 
-/** Returns who may move the files of a folder, besides their owners, and is not trusted. */
+/** Returns the untrusted user, other than their owners, who may move the files of a folder. */
 function moverOf(folder: Owned, owners: readonly number[]): string | undefined {
   const isMine = folder.uid === process.geteuid?.()
   const isTrusted = isOwn(folder) || isShared(folder) || owners.includes(folder.uid)

@@ -18,7 +18,7 @@ const NOT_DURABLE: Weakness = {
   how: 'With durable=false, a power failure can lose the newest commits. A process crash loses none.',
 }
 
-/** What the file engine promises here. */
+/** Returns the guarantees of the file engine on this system. */
 export function fileGuarantees(durable: boolean): Guarantees {
   const linux = process.platform === 'linux'
   return {

@@ -7,8 +7,9 @@ import { linuxMachine, type Machine } from '../../base/linux-machine.js'
 const run = promisify(execFile)
 
 /**
- * Reads which boot this is, and which namespaces of processes and clocks.
- * @throws UnavailableError on a system other than Linux and macOS, or when the system does not say.
+ * Reads the ID of this boot, and the namespaces of processes and clocks.
+ * @throws UnavailableError on a system other than Linux and macOS, or when they can't be read; the error of the system
+ * when too many files are open.
  */
 export async function thisMachine(): Promise<Machine> {
   try {
@@ -18,13 +19,11 @@ export async function thisMachine(): Promise<Machine> {
       return { bootId: stdout.trim(), namespaces: 'macos' }
     }
   } catch (cause) {
-    // The failure is not about this file.
+    // The error does not concern this file.
     if (isOutOfFiles(cause)) throw cause
-    throw new UnavailableError('The file engine has to know the boot id and the namespaces; see the cause', {
-      cause,
-    })
+    throw new UnavailableError('could not read the boot ID and the namespaces; see the cause', { cause })
   }
-  throw new UnavailableError(`The file engine works on Linux and macOS, not on ${process.platform}`)
+  throw new UnavailableError(`the file engine works on Linux and macOS, not on ${process.platform}`)
 }
 
 function isOutOfFiles(error: unknown): boolean {
@@ -33,9 +32,9 @@ function isOutOfFiles(error: unknown): boolean {
 }
 
 /**
- * Makes sure that a folder lies on a file system of this machine: on others, file locks and shared memory don't reach
- * the processes of other machines, or not always.
- * @throws UnavailableError that names the folder and its file system when it does not.
+ * Rejects a folder on a file system that other machines share. There, file locks and shared memory don't always reach
+ * the processes of other machines.
+ * @throws UnavailableError that names the folder and its file system.
  */
 export async function refuseNetworkFolder(folder: string): Promise<void> {
   const path = await realpath(folder)
@@ -71,16 +70,16 @@ const REMOTE: Readonly<Record<number, string>> = {
   0x786f4256: 'vboxsf',
 }
 
-/** FUSE does not say where the files are; these types are known to be on a local disk. */
+/** Types of FUSE whose files are known to be on a local disk. Other types are considered remote. */
 const LOCAL_FUSE = new Set(['fuseblk', 'fuse.fuse-overlayfs'])
 
 /**
- * The name of the file system when it is a remote one.
- * @param type the number that statfs gives.
+ * Returns the name of the file system if it is remote.
+ * @param type the number that statfs returns.
  * @param mounts the text of `/proc/self/mountinfo`, which distinguishes the kinds of FUSE.
  */
 export function remoteOnLinux(type: number, path: string, mounts: string): string | undefined {
-  // The number is signed in some kernels' answers.
+  // Some kernels return a signed number.
   const number = Number(BigInt.asUintN(32, BigInt(type)))
   if (number !== FUSE) return REMOTE[number]
   let longest = ''
@@ -90,7 +89,7 @@ export function remoteOnLinux(type: number, path: string, mounts: string): strin
     const point = before?.split(' ')[4]
     if (point === undefined || after === undefined) continue
     const plain = unescaped(point)
-    // Of two mounts on one point the later one is seen.
+    // The later one of two mounts at one point hides the other.
     if (contains(plain, path) && plain.length >= longest.length) {
       longest = plain
       name = after.split(' ')[0]!
@@ -100,8 +99,8 @@ export function remoteOnLinux(type: number, path: string, mounts: string): strin
 }
 
 /**
- * The name of the file system when it is a remote one.
- * @param mounts what `mount` prints: `/dev/disk3s1 on / (apfs, local, journaled)`
+ * Returns the name of the file system if it is remote.
+ * @param mounts the output of `mount`: `/dev/disk3s1 on / (apfs, local, journaled)`
  */
 export function remoteOnMacos(path: string, mounts: string): string | undefined {
   let longest = ''
@@ -120,7 +119,7 @@ function contains(folder: string, path: string): boolean {
   return path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`)
 }
 
-/** mountinfo writes blanks and backslashes of a path in octal. */
+/** Decodes a path of mountinfo, which has blanks and backslashes in octal. */
 function unescaped(point: string): string {
   return point.replace(/\\(\d{3})/g, (_, octal: string) => String.fromCharCode(parseInt(octal, 8)))
 }

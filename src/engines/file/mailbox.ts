@@ -10,22 +10,22 @@ import { Peer } from './peer.js'
 import { ownerOf } from './presence.js'
 import { SocketFolder } from './socket-folder.js'
 
-/** Up to this number of connections are kept while they are idle. */
+/** Number of connections above which idle ones are closed. */
 const MAX_KEPT = 8
 
 /** The file names of sockets in the folder. Any other text is no address. */
 const ADDRESS = /^[0-9a-f]{24}\.box$/
 /** The file names of sockets, also of those that do not listen yet. */
 const SOCKET = /^[0-9a-f]{24}\.(box|new)$/
-/** Age from which a socket file without a listener can't be one that is about to get its listener, in milliseconds. */
+/** Age from which a socket file without a listener is an orphan, in milliseconds. A younger one may get a listener. */
 const OLD = 60_000
 
 /**
- * How the threads that use one folder, in one process or several, reach each other: each listens on a unix socket there.
- * Messages are hints and may be lost. No mailbox keeps its process alive.
+ * Sends messages between the threads that use one folder, in one process or several. Each thread listens on a unix
+ * socket in the folder. Messages are hints and may be lost. A mailbox does not keep its process alive.
  */
 export class Mailbox {
-  /** The socket's file name within the folder; what others send to. No other mailbox ever had it. */
+  /** The socket's file name in the folder, to which others send. No other mailbox has ever had it. */
   readonly address: string
   readonly #folder: SocketFolder
   readonly #server: Server
@@ -46,15 +46,15 @@ export class Mailbox {
     this.#receive = receive
     this.#clock = clock
     this.#server = createServer(socket => this.#accept(socket))
-    // A connection that can't be accepted is the sender's loss.
+    // If a connection can't be accepted, its messages are lost.
     this.#server.on('error', () => {})
   }
 
   /**
-   * Listens in a folder that exists, on a socket with the access that files of the folder have.
-   * @param receive gets each message of others. It must not throw.
-   * @param clock measures the pauses between attempts to reach one that is watched.
-   * @throws UnavailableError (the promise is rejected) when no socket can be made there; its cause says why.
+   * Listens on a socket in an existing folder. The socket has the same permissions as other files of the folder.
+   * @param receive is called with each message of others. It must not throw.
+   * @param clock measures the delays between attempts to connect to a watched mailbox.
+   * @throws UnavailableError (the promise is rejected) when the socket can't be created; its cause says why.
    */
   static async open(folder: string, receive: (message: string) => void, clock: Clock): Promise<Mailbox> {
     const sockets = SocketFolder.open(folder)
@@ -65,14 +65,14 @@ export class Mailbox {
     } catch (cause) {
       mailbox.#server.close()
       sockets.close()
-      throw new UnavailableError(`There can't be a socket in ${sockets.path}; see the cause`, { cause })
+      throw new UnavailableError(`could not create a socket in ${sockets.path}; see the cause`, { cause })
     }
     return mailbox
   }
 
   /**
-   * Sends a short text: at most once, and to one address in order. It is lost when no mailbox is there, when the
-   * receiver doesn't read and 64 KB wait for it already, or when it is longer than that.
+   * Sends a short message, at most once. Messages to one address arrive in order. A message is lost when the address
+   * has no mailbox, when 64 KB already wait for a receiver that doesn't read, or when the message is longer than that.
    * @returns see {@link Peer.send}
    */
   send(address: string, message: string): Promise<void> | undefined {
@@ -81,9 +81,9 @@ export class Mailbox {
   }
 
   /**
-   * Calls `dead` once when the process or thread behind the address is proven dead: the connection to it ended, and a
-   * new one is refused. A stopped process is not dead, and one that closed in order is not reported. On systems other
-   * than Linux a refused connection proves nothing, so no death is ever reported there.
+   * Calls `dead` once when the process or thread behind the address is proven dead: the connection to it has ended, and
+   * a new one is refused. A stopped process is not dead. A mailbox that has called `close` is not reported. On systems
+   * other than Linux, a refused connection proves nothing, so no death is ever reported there.
    * @returns a function that stops watching.
    */
   watch(address: string, dead: () => void): () => void {
@@ -92,13 +92,13 @@ export class Mailbox {
     const stop = peer.watch(dead)
     return () => {
       stop()
-      this.#restAbove(MAX_KEPT)
+      this.#disconnectAbove(MAX_KEPT)
     }
   }
 
   /**
-   * Whether the process or thread behind the address is proven dead, as for {@link watch}. The connection that shows it
-   * is not kept. Never rejects.
+   * Whether the process or thread behind the address is proven dead, as for {@link watch}. Does not keep a connection.
+   * Never rejects.
    */
   async isDead(address: string): Promise<boolean> {
     if (this.#closing !== undefined || !ADDRESS.test(address)) return false
@@ -124,19 +124,22 @@ export class Mailbox {
     }
   }
 
-  /** Removes the own socket file, hands over what was sent, and closes all connections. Further calls do nothing. */
+  /**
+   * Removes the socket file, waits until the system has accepted sent messages, and closes all connections. Further
+   * calls do nothing.
+   */
   close(): Promise<void> {
     return (this.#closing ??= this.#close(true))
   }
 
-  /** Closes, but leaves the socket file as a process that dies does, so that others find this mailbox dead. */
+  /** Closes, but leaves the socket file, as after the death of a process, so that others find this mailbox dead. */
   abandon(): Promise<void> {
     return (this.#closing ??= this.#close(false))
   }
 
-  async #close(inOrder: boolean): Promise<void> {
-    // The file goes first: a box that finds it and is refused takes this mailbox for dead.
-    if (inOrder) this.#unlink(this.address)
+  async #close(removesFile: boolean): Promise<void> {
+    // The file is removed first: a box that finds it and is refused would consider this mailbox dead.
+    if (removesFile) this.#unlink(this.address)
     const stopped = new Promise(resolve => this.#server.close(resolve))
     for (const socket of this.#senders) socket.destroy()
     await Promise.all([...this.#peers.values()].map(peer => peer.close()))
@@ -147,7 +150,7 @@ export class Mailbox {
   async #listen(temporary: string): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', reject)
-      // Exclusive, because in a cluster the first process would listen in place of this one.
+      // Otherwise the primary process of a cluster would listen instead of this one.
       this.#server.listen({ path: this.#folder.socketPath(temporary), exclusive: true }, () => {
         this.#server.off('error', reject)
         resolve()
@@ -155,10 +158,10 @@ export class Mailbox {
     })
     this.#server.unref()
     const file = this.#folder.filePath(temporary)
-    // Who may not use the database may not connect either.
+    // Only users who may use the database may connect.
     new FileAccess(this.#folder.path).limit(file)
-    // Node removes the file it bound when a thread or process ends without closing. Under another name it stays, and
-    // proves that no process listens any more.
+    // When a thread or process ends without closing, Node removes the file by the name to which it was bound. Under
+    // another name, the file stays, and proves that no process listens any more.
     renameSync(file, this.#folder.filePath(this.address))
   }
 
@@ -190,10 +193,10 @@ export class Mailbox {
   #peer(address: string): Peer | undefined {
     if (this.#closing !== undefined || !ADDRESS.test(address)) return undefined
     let peer = this.#peers.get(address)
-    // The one that was used last is the last.
+    // Keeps the peers in the order of their last use.
     this.#peers.delete(address)
     if (peer === undefined) {
-      this.#restAbove(MAX_KEPT - 1)
+      this.#disconnectAbove(MAX_KEPT - 1)
       const [socketPath, filePath] = [this.#folder.socketPath(address), this.#folder.filePath(address)]
       peer = new Peer(socketPath, filePath, this.#clock, () => this.#peers.delete(address))
     }
@@ -201,11 +204,11 @@ export class Mailbox {
     return peer
   }
 
-  /** Gives up idle connections above this number, those first that were not used for longest. */
-  #restAbove(max: number): void {
+  /** Closes idle connections above this number, the least recently used first. */
+  #disconnectAbove(max: number): void {
     for (const peer of this.#peers.values()) {
       if (this.#peers.size <= max) return
-      if (peer.idle) peer.rest()
+      if (peer.idle) peer.disconnect()
     }
   }
 
@@ -214,7 +217,7 @@ export class Mailbox {
       const file = lstatSync(this.#folder.filePath(name))
       return file.isSocket() && Date.now() - file.mtimeMs > OLD
     } catch {
-      // It is gone, or the disk fails.
+      // The file is gone, or the disk fails.
       return false
     }
   }
@@ -223,7 +226,7 @@ export class Mailbox {
     try {
       unlinkSync(this.#folder.filePath(address))
     } catch {
-      // It is gone already, or may not be removed; neither does harm.
+      // The file is gone, or may not be removed. Both are harmless.
     }
   }
 }

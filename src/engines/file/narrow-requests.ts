@@ -14,7 +14,7 @@ import {
 
 /** Maximum number of queues kept in memory between transactions. */
 const MAX_KEPT = 4096
-/** Number of requests in the row of a key, at most. The others are in its tail. */
+/** Maximum number of requests in the row of a key. The others are in its tail. */
 const ROW_SIZE = 8
 /** Number of requests of a tail that are read together. */
 const PAGE = 32
@@ -22,31 +22,31 @@ const PAGE = 32
 /** The requests for one key. */
 interface Queue {
   readonly key: string
-  /** Those in the row of the key. It is full again soon after some of them have left, so it is empty only with the tail. */
+  /** The requests in the row of the key. `flush` refills it from the tail, so it is empty only if the tail is, too. */
   readonly row: NarrowEntry[]
-  /** Whether there may be others behind them. */
+  /** Whether there may be requests in the tail. */
   hasTail: boolean
-  /** Those of the tail that were read or added, by ID. */
+  /** The requests of the tail that were read or added, by ID. */
   readonly tail: Map<string, NarrowEntry>
 }
 
 /**
- * The requests for one key: a row for each key with the first ones, and a row for each of the others, which are the tail
- * of the queue. Both are read when they are asked for, and kept in memory from one transaction to the next for as long as
- * no other process has written. To find, add, change or remove a request costs O(log requests).
+ * The requests for one key. The first ones in the queue of a key share one row. Each of the others, the tail of the
+ * queue, has a row of its own. Rows are read when they are needed, and stay in memory across transactions until another
+ * process writes. Finding, adding, changing or removing a request costs O(log requests).
  */
 export class NarrowRequests {
   readonly #sql: ReturnType<typeof statements>
   readonly #rowSize: number
-  /** By key; empty for a key that is known to have no such request. */
+  /** By key. The queue of a key without such requests is empty. */
   #queues = new Map<string, Queue>()
-  /** What they were before another process has written. */
+  /** The queues before another process wrote. Entries that have not changed are used again. */
   #outdated: ReadonlyMap<string, Queue> = new Map()
   /** The queues whose rows have changed. */
   readonly #changed = new Set<Queue>()
   /** The requests in tails that were added or have changed. */
   readonly #unwritten = new Set<NarrowEntry>()
-  /** Whether no key has such requests; undefined when that is not known. */
+  /** Whether no key has such requests; undefined if unknown. */
   #allFree: boolean | undefined
 
   constructor(connection: Connection, rowSize = ROW_SIZE) {
@@ -54,14 +54,14 @@ export class NarrowRequests {
     this.#rowSize = rowSize
   }
 
-  /** Another process may have written: rows that are asked for must be read again. */
+  /** Makes later calls read the rows again, because another process may have written. */
   outdated(): void {
     this.#outdated = this.#queues
     this.#queues = new Map()
     this.#allFree = undefined
   }
 
-  /** Forgets all: after a transaction that was rolled back. */
+  /** Drops everything in memory, for example after a rollback. */
   forget(): void {
     this.outdated()
     this.#outdated = new Map()
@@ -69,11 +69,11 @@ export class NarrowRequests {
     this.#unwritten.clear()
   }
 
-  /** Writes what has changed. */
+  /** Writes all changes. */
   flush(): void {
     this.#writeTails()
     for (const queue of this.#changed) {
-      // Several at a time, so that most of those that leave change one row.
+      // Moves several requests at a time, so that most removals change only one row.
       if (queue.hasTail && queue.row.length <= this.#rowSize / 2) this.#refill(queue)
       if (queue.row.length === 0) this.#sql.delete.run(queue.key)
       else this.#sql.put.run(queue.key, queueText(queue.row), Number(queue.hasTail))
@@ -108,7 +108,7 @@ export class NarrowRequests {
     return row && this.#tailEntry(queue, row).request
   }
 
-  /** Reads those of these requests that are in a tail, with one statement. Then `get` finds them in memory. */
+  /** Reads all of these requests that are in a tail with one statement, so that `get` finds them in memory. */
   read(requests: readonly LockRequest[]): void {
     const ids = requests
       .filter(({ claims }) => claims.length === 1 && this.#queue(claims[0]!.key).hasTail)
@@ -147,7 +147,7 @@ export class NarrowRequests {
     if (tailed) {
       queue.tail.delete(request.id)
       this.#unwritten.delete(tailed)
-      this.#sql.deleteBehind.run(queue.key, tailed.request.ticket)
+      this.#sql.deleteFromTail.run(queue.key, tailed.request.ticket)
     } else {
       queue.row.splice(
         queue.row.findIndex(entry => entry.request === request),
@@ -170,9 +170,9 @@ export class NarrowRequests {
     return this.#sql.keys.all(prefix, prefix).map(row => row[0] as string)
   }
 
-  /** The requests of a session, and some of others. Skips queues that cannot be read: the others must not stay for them. */
+  /** Returns the requests of a session, and some of others. Skips queues that can't be read, to find all the others. */
   near(session: string): Request[] {
-    // An entry is JSON, so a session stands there in quotes. Another one may have it in a label.
+    // An entry is JSON, with the session in quotes. An entry of another session may have the same text as its label.
     const text = JSON.stringify(session)
     return this.#sql.keysWith.all(text, text).flatMap(([key]) => {
       try {
@@ -187,7 +187,8 @@ export class NarrowRequests {
   #queue(key: string): Queue {
     let queue = this.#queues.get(key)
     if (!queue) {
-      // Where no request is for one key alone, a hundred keys need not be looked up one by one.
+      // If no request claims a single key, this saves a query for each key, for example of a request for a hundred
+      // keys.
       this.#allFree ??= this.#sql.any.get() === undefined
       const row = this.#allFree ? undefined : this.#sql.get.get(key)
       queue = {
@@ -202,13 +203,13 @@ export class NarrowRequests {
   }
 
   #beginTail(queue: Queue): void {
-    // Somebody may have deleted a row that could not be read, and not what was behind it.
-    this.#sql.deleteUpTo.run(queue.key, Number.MAX_SAFE_INTEGER)
+    // A user may have deleted an unreadable row without its tail.
+    this.#sql.deleteTailUpTo.run(queue.key, Number.MAX_SAFE_INTEGER)
     queue.hasTail = true
     this.#changed.add(queue)
   }
 
-  /** Those of the row, and then those of the tail as far as they are asked for. */
+  /** Yields the entries of the row, and then those of the tail, which are read when they are needed. */
   *#entries(queue: Queue): Generator<NarrowEntry> {
     yield* queue.row
     this.#writeTails()
@@ -221,7 +222,7 @@ export class NarrowRequests {
     }
   }
 
-  /** What is in memory may be newer than its row. */
+  /** Returns the entry of a row. An entry in memory may be newer than the row. */
   #tailEntry(queue: Queue, row: readonly unknown[]): NarrowEntry {
     const [id, text] = row as [string, string]
     let entry = queue.tail.get(id)
@@ -232,7 +233,7 @@ export class NarrowRequests {
   #writeTails(): void {
     for (const entry of this.#unwritten) {
       const { id, ticket } = entry.request
-      this.#sql.putBehind.run(entry.claim.key, ticket, id, (entry.request.text ??= entryText(entry)))
+      this.#sql.putTail.run(entry.claim.key, ticket, id, (entry.request.text ??= entryText(entry)))
     }
     this.#unwritten.clear()
   }
@@ -244,7 +245,7 @@ export class NarrowRequests {
     queue.hasTail = moved.length === free
     const last = moved.at(-1)
     if (!last) return
-    this.#sql.deleteUpTo.run(queue.key, last.request.ticket)
+    this.#sql.deleteTailUpTo.run(queue.key, last.request.ticket)
     for (const entry of moved) queue.tail.delete(entry.request.id)
     queue.row.push(...moved)
   }
@@ -276,10 +277,10 @@ function statements(connection: Connection) {
     byIds: connection.prepare(
       'select key, id, entry from tails where id in (select value from json_each(?))',
     ),
-    putBehind: connection.prepare(
+    putTail: connection.prepare(
       'insert into tails values (?, ?, ?, ?) on conflict (key, ticket) do update set entry = excluded.entry',
     ),
-    deleteBehind: connection.prepare('delete from tails where key = ? and ticket = ?'),
-    deleteUpTo: connection.prepare('delete from tails where key = ? and ticket <= ?'),
+    deleteFromTail: connection.prepare('delete from tails where key = ? and ticket = ?'),
+    deleteTailUpTo: connection.prepare('delete from tails where key = ? and ticket <= ?'),
   }
 }

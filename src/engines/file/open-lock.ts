@@ -11,15 +11,16 @@ const HAS_TABLE = `select 1 from sqlite_schema where name = 'files'`
 
 /**
  * The lock for opening the database of a folder. One process or thread at a time opens the database: several that open
- * it at once would take each other for boxes of another boot or container that still live. Each box then keeps a lock
- * on this file while it is open, which shows that it lives when its socket file is gone.
+ * it at once would take each other for live boxes of another boot or container. Each box then keeps a lock on this file
+ * while it is open, which shows that the box is alive even if its socket file is gone.
  *
- * It is a small database of its own, whose locks the system frees when their owner dies. The first box that enters
- * notes in it which files it uses. A later one must not use others, which would be there if someone had deleted the
- * files while boxes are open: those boxes would not see what it does, and could delete its log when they close.
+ * The file is a small database, whose locks the system frees when their owner dies. The first box that enters records
+ * in it which files it uses. A later box must use the same files. If someone has deleted them while boxes are open,
+ * these boxes would not see the changes of a box with new files, and could delete its log when they close.
  *
- * The lock that SQLite keeps on the database of the boxes is not enough: a process loses it when it closes any other
- * descriptor of that file, as a program does that copies it. Nor is this file, which may be deleted.
+ * The lock that SQLite keeps on the main database is not enough: a process loses it when it closes any other descriptor
+ * of that file, for example after copying it. The lock on this file is not enough either, because the file may be
+ * deleted.
  */
 export class OpenLock {
   readonly #connection: Connection
@@ -35,14 +36,14 @@ export class OpenLock {
     this.foundEmpty = foundEmpty
   }
 
-  /** Waits for its turn. @throws SqliteError when the file can't be made or locked; `BUSY` after 10 s. */
+  /** Waits for its turn. @throws SqliteError when the file can't be created or locked; `BUSY` after 10 s. */
   static async enter(sqlite: Sqlite, folder: string, clock: Clock): Promise<OpenLock> {
     const connection = sqlite.open(join(folder, OPEN_LOCK))
     try {
       let foundEmpty = false
       await retryWhileBusy(clock, () => {
         foundEmpty = lockAlone(connection)
-        // Those inside leave room for one that enters.
+        // The locks of the boxes inside let one more box enter at a time.
         if (!foundEmpty) connection.exec('begin immediate')
       })
       return new OpenLock(connection, folder, clock, foundEmpty)
@@ -53,11 +54,11 @@ export class OpenLock {
   }
 
   /**
-   * The files that the boxes inside use, where they must be in this folder: the box that noted them may have known the
-   * folder by another path, such as a link or a mount. @throws SqliteError
+   * Returns the files that the boxes inside use, with their paths in this folder: the box that recorded them may have
+   * opened the folder by another path, such as a link or a mount. @throws SqliteError
    */
   noted(): Original[] {
-    // The locks of those inside do not let this one make the table.
+    // While boxes are inside, this one can't create the table.
     if (this.#connection.prepare(HAS_TABLE).all().length === 0) return []
     const rows = this.#connection.prepare('select path, device, inode from files').all()
     return rows.map(([path, device, inode]) => ({
@@ -67,21 +68,21 @@ export class OpenLock {
     }))
   }
 
-  /** Notes the files that the boxes inside use, for the first one that enters. @throws SqliteError */
+  /** Records the files in use. Only for the first box that enters. @throws SqliteError */
   note(files: readonly Original[]): void {
     this.#connection.exec(`${TABLE}; delete from files`)
     const add = this.#connection.prepare('insert into files values (?, ?, ?)')
     for (const { path, device, inode } of files) add.run(path, String(device), String(inode))
   }
 
-  /** Lets the next one enter, and stays inside. @throws SqliteError */
+  /** Lets the next box enter, and stays inside. @throws SqliteError */
   async stay(): Promise<void> {
     this.#connection.exec(this.foundEmpty ? 'commit; begin' : 'rollback; begin')
-    // Reading takes up a lock that this transaction keeps.
+    // Reading takes a lock that this transaction keeps.
     await retryWhileBusy(this.#clock, () => this.#connection.exec('select count(*) from sqlite_schema'))
   }
 
-  /** Doing so twice is harmless. */
+  /** Further calls do nothing. */
   leave(): void {
     this.#connection.close()
   }

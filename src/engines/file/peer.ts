@@ -3,11 +3,11 @@ import { connect, type Socket } from 'node:net'
 import type { Clock, Timer } from '../../base/clock.js'
 import { MAX_FRAME_SIZE, STEP, unitsOf, WINDOW } from './frame.js'
 
-/** The pauses between attempts to reach one that is watched double up to this, milliseconds. */
+/** Maximum delay between attempts to connect to a watched peer, in milliseconds. Delays double up to it. */
 const MAX_PAUSE = 1000
 
 /**
- * Another mailbox, as one that sends to it and watches it sees it: one connection, made when it is first needed and
+ * Sends to another mailbox and watches it, over one connection. The connection is made when it is first needed, and
  * again when it breaks.
  */
 export class Peer {
@@ -17,22 +17,22 @@ export class Peer {
   readonly #idle: () => void
   readonly #watchers = new Set<() => void>()
   #socket: Socket | undefined
-  /** Whether the socket takes writes. */
+  /** Whether the socket accepts writes. */
   #connected = false
   #connectedAt = 0
-  /** Frames that no connection has taken on, and their bytes: at most MAX_FRAME_SIZE, what is more is lost. */
+  /** Frames that were not written yet, and their size in bytes: at most MAX_FRAME_SIZE. Further frames are dropped. */
   #queue: Buffer[] = []
   #queued = 0
-  /** Settles when the connection that is being made has taken what is queued, or failed. */
-  #handingOver: Promise<void> | undefined
-  /** Units written and not yet known to be read. */
+  /** Settles when a new connection has accepted the queued frames, or has failed. */
+  #flushing: Promise<void> | undefined
+  /** Number of units written and not acknowledged. */
   #unread = 0
-  /** Connections in a row that failed or broke soon. */
+  /** Number of connections in a row that failed or soon broke. */
   #failures = 0
   #pause: Timer | undefined
   #closed = false
 
-  /** @param idle is called when nothing is left to do for this peer, so that it can be forgotten. */
+  /** @param idle is called when the peer is idle and has no connection, so that it can be dropped. */
   constructor(socketPath: string, filePath: string, clock: Clock, idle: () => void) {
     this.#socketPath = socketPath
     this.#filePath = filePath
@@ -41,8 +41,9 @@ export class Peer {
   }
 
   /**
-   * Sends a frame, or loses it. The promise settles when it was handed to the system, which then delivers it also if
-   * this process ends; undefined when it was already, or will wait for the peer to read.
+   * Sends a frame, or drops it. The promise settles when the system has accepted the frame, and so delivers it even if
+   * this process ends, or when the connection has failed. Undefined when the system has accepted the frame already, or
+   * the frame waits for the peer to read.
    */
   send(frame: Buffer): Promise<void> | undefined {
     if (this.#queue.length === 0 && this.#mayWrite(frame)) this.#write(frame)
@@ -51,55 +52,55 @@ export class Peer {
       this.#queued += frame.length
     }
     if (this.#socket === undefined && this.#pause === undefined) this.#connect()
-    return this.#handOver()
+    return this.#flushed()
   }
 
-  /** Calls `dead` once when it is proven dead; returns a function that stops watching. */
+  /** Calls `dead` once when the peer is proven dead. Returns a function that stops watching. */
   watch(dead: () => void): () => void {
     // One function may watch twice, so each watch is an entry of its own.
     const watcher = () => dead()
     this.#watchers.add(watcher)
     if (this.#socket === undefined && this.#pause === undefined) this.#connect()
     return () => {
-      if (this.#watchers.delete(watcher)) this.#restIfIdle()
+      if (this.#watchers.delete(watcher)) this.#dropIfIdle()
     }
   }
 
-  /** Whether no peer is watched and nothing waits to be sent. */
+  /** Whether the peer is not watched and no frame waits to be sent. */
   get idle(): boolean {
     return this.#watchers.size === 0 && this.#queue.length === 0
   }
 
-  /** Gives up an idle connection. What it has taken still arrives. */
-  rest(): void {
+  /** Closes an idle connection. Frames that were written still arrive. */
+  disconnect(): void {
     const socket = this.#socket
     this.#socket = undefined
     this.#connected = false
     this.#unread = 0
     socket?.end()
-    this.#restIfIdle()
+    this.#dropIfIdle()
   }
 
   /**
-   * Resolves when what was sent has been handed to the system, if the peer takes it, and then gives up the connection.
+   * Waits until the system has accepted the sent frames, if the peer accepts a connection, and closes the connection.
    */
   async close(): Promise<void> {
     this.#watchers.clear()
-    await this.#handOver()
+    await this.#flushed()
     this.#closed = true
     this.#pause?.cancel()
     this.#socket?.destroy()
   }
 
-  /** Waits for the connection that takes what is queued. */
-  #handOver(): Promise<void> | undefined {
+  /** Waits for a new connection to accept the queued frames. */
+  #flushed(): Promise<void> | undefined {
     const socket = this.#socket
     if (socket?.connecting !== true || this.#queue.length === 0) return undefined
-    return (this.#handingOver ??= new Promise(resolve => {
-      // Connecting to a unix socket succeeds or fails at once; only word of it takes a turn of the event loop.
+    return (this.#flushing ??= new Promise(resolve => {
+      // A connection to a unix socket succeeds or fails at once. Only its event takes a turn of the event loop.
       socket.ref()
       const over = (): void => {
-        this.#handingOver = undefined
+        this.#flushing = undefined
         socket.off('connect', over).off('close', over).unref()
         resolve()
       }
@@ -139,28 +140,28 @@ export class Peer {
       if (this.#closed) return
       if (established) this.#broke()
       else this.#failed(reason)
-      this.#restIfIdle()
+      this.#dropIfIdle()
     })
   }
 
-  /** The connection ended: the other mailbox is gone, or gave up this one connection. */
+  /** The connection has ended: the other mailbox is gone, or has closed this connection. */
   #broke(): void {
     if (this.#clock.now() - this.#connectedAt > MAX_PAUSE) this.#failures = 0
-    // What was never written is sent over a new connection, but only over one: its owner may be dead.
-    if (this.#failures > 0) this.#lose()
+    // Frames that were not written are kept for one new connection, but not for another one: the peer may be dead.
+    if (this.#failures > 0) this.#dropQueue()
     if (this.#watchers.size === 0 && this.#queue.length === 0) return
     if (this.#failures++ === 0) this.#connect()
     else this.#connectLater()
   }
 
   #failed(reason: string | undefined): void {
-    this.#lose()
+    this.#dropQueue()
     if (reason === 'ECONNREFUSED') {
       if (this.#isLeftBehind()) this.#reportDead()
       return
     }
-    // A file that is gone never comes back under this name, and proves nothing: its owner may have closed, or this
-    // process may see another file system. Anything else passes: a stopped owner's full backlog, missing descriptors.
+    // A missing file never comes back under this name, and proves nothing: its owner may have closed, or this process
+    // may see another file system. Other errors are temporary: a full backlog of a stopped owner, too few descriptors.
     if (reason !== 'ENOENT' && this.#watchers.size > 0) {
       this.#failures++
       this.#connectLater()
@@ -168,7 +169,8 @@ export class Peer {
   }
 
   /**
-   * No process listens. An owner that closes removes its file first, so a file that is still there has a dead owner.
+   * Whether the file exists although no process listens. An owner that closes removes its file first, so the owner of
+   * such a file is dead.
    */
   #isLeftBehind(): boolean {
     try {
@@ -191,7 +193,7 @@ export class Peer {
 
   #mayWrite(frame: Buffer): boolean {
     if (!this.#connected || this.#unread + unitsOf(frame.length) > WINDOW) return false
-    // Only where the system's buffers are tiny, or a receiver says that it has read what it has not.
+    // It is larger only if the system's buffers are tiny, or a receiver acknowledges units that it has not read.
     return this.#socket!.writableLength <= MAX_FRAME_SIZE
   }
 
@@ -210,12 +212,12 @@ export class Peer {
     this.#socket!.write(frame)
   }
 
-  #lose(): void {
+  #dropQueue(): void {
     this.#queue = []
     this.#queued = 0
   }
 
-  #restIfIdle(): void {
+  #dropIfIdle(): void {
     if (!this.idle) return
     this.#pause?.cancel()
     this.#pause = undefined

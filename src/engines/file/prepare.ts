@@ -12,18 +12,18 @@ import { replacedOf } from './original-files.js'
 import { presenceOf } from './presence.js'
 import { LAYOUT, SCHEMA } from './schema.js'
 
-/** The boxes of a folder that are on another boot or in other namespaces, so that this process could not watch them. */
-interface Strangers {
+/** The boxes of a folder from another boot or other namespaces, which this process could not watch. */
+interface ForeignBoxes {
   readonly where: Machine
   readonly addresses: readonly string[]
 }
 
 /**
- * Opens the database of a folder and makes it ready for use: creates its tables, or checks that they are ours and that
- * its boxes are on this boot of this machine, in these namespaces. What dead boxes of another boot or namespace have
- * left is thrown away; no token falls. The open lock must be left when the box is closed.
- * @throws InvalidArgumentError for another layout or a foreign database, UnavailableError while there are boxes that use
- * other files, or boxes of another boot or namespace or may be, SqliteError when SQLite fails.
+ * Opens the database of a folder and prepares it for use: creates its tables, or checks that Signalbox has created them
+ * and that its boxes are on this boot of this machine, in these namespaces. Deletes the locks and requests of dead
+ * boxes of another boot or namespace. Tokens never decrease. The caller must leave the open lock when the box closes.
+ * @throws InvalidArgumentError for another layout or a database of another program; UnavailableError while boxes use
+ * other files, or while boxes of another boot or namespace are or may be alive; SqliteError when SQLite fails.
  */
 export async function openDatabase(
   sqlite: Sqlite,
@@ -43,9 +43,9 @@ export async function openDatabase(
         const path = join(folder, DATABASE)
         database = await Database.open(sqlite, path, clock, PATIENCE, [join(folder, OPEN_LOCK)])
         if (openLock.foundEmpty) openLock.note(database.files.all)
-        // Those inside may have left since this box entered, and SQLite has deleted its files behind the last of them.
+        // The boxes inside may have left since this one entered. Then SQLite has deleted files with the last of them.
         if (replacedInside(openLock) === undefined) {
-          await settleIn(database, machine, folder, openLock)
+          await initialize(database, machine, folder, openLock)
           await openLock.stay()
           // The mark up to which numbers may be used must survive a power failure before the first number is used.
           await database.sync()
@@ -69,8 +69,8 @@ async function leaveAgain(database: Database | undefined, openLock: OpenLock): P
 }
 
 /**
- * Returns a file that the boxes inside used and that is missing now. Either all of them have left since this box entered,
- * or another program has deleted, moved or replaced it. In the second case, it is missing again after a second entry.
+ * Returns a file that the boxes inside used and that is missing now. Either all of them have left since this box
+ * entered, or another program has deleted, moved or replaced it. Then it is missing again after a second entry.
  */
 function replacedInside(openLock: OpenLock): string | undefined {
   return openLock.foundEmpty ? undefined : replacedOf(openLock.noted())
@@ -83,7 +83,7 @@ function replacedBehind(path: string): UnavailableError {
 }
 
 /**
- * Makes sure that no box of another boot or namespace has come since the database was opened; inside a transaction.
+ * Checks inside a transaction that no box of another boot or namespace has joined since the database was opened.
  * @throws UnavailableError otherwise.
  */
 export function refuseMoved({ connection }: Database, machine: Machine): void {
@@ -92,12 +92,12 @@ export function refuseMoved({ connection }: Database, machine: Machine): void {
 }
 
 /**
- * Creates the tables, or clears what boxes of another boot or other namespaces have left. All of those must be proven
- * dead before: the socket of each refuses, or, where a socket file is gone, no other connection has a lock on the open
- * lock or on the database. A living box can lose one of these locks, when its process closes another descriptor of the
- * file or the file is deleted, but hardly both.
+ * Creates the tables, or deletes the locks and requests of boxes of another boot or other namespaces. Before, all of
+ * these boxes must be proven dead: their sockets refuse connections. If a socket file is missing, no other connection
+ * may have a lock on the open lock or on the database. A live box can lose one of these two locks, when its process
+ * closes another descriptor of the file or the file is deleted, but it hardly loses both.
  */
-async function settleIn(
+async function initialize(
   database: Database,
   machine: Machine,
   folder: string,
@@ -105,14 +105,14 @@ async function settleIn(
 ): Promise<void> {
   // Numbers begin at the wall clock in microseconds, so that tokens rise even when the folder was deleted.
   const start = Date.now() * 1000
-  const strangers = await database.run(() => prepare(database.connection, machine, start))
-  if (strangers === undefined) return
-  const { where, addresses } = strangers
+  const foreign = await database.run(() => prepare(database.connection, machine, start))
+  if (foreign === undefined) return
+  const { where, addresses } = foreign
   const presence = await presenceOf(folder, addresses)
   if (presence === 'alive') throw inUse(where, machine)
   if (presence === 'dead') {
     await database.run(() => {
-      // A box that had opened the database before may have joined meanwhile.
+      // A box that opened the database earlier may have joined meanwhile.
       const found = addressesIn(database.connection)
       if (found.some(address => !addresses.includes(address))) throw inUse(where, machine)
       takeOver(database.connection, machine, start)
@@ -125,7 +125,7 @@ async function settleIn(
 /**
  * Returns the boxes that must be proven dead before this process may use the database; undefined when there are none.
  */
-function prepare(connection: Connection, machine: Machine, start: number): Strangers | undefined {
+function prepare(connection: Connection, machine: Machine, start: number): ForeignBoxes | undefined {
   const layout = connection.prepare('pragma user_version').get()![0] as number
   if (layout === 0) {
     const tables = connection.prepare('select count(*) as tables from sqlite_schema').get()![0] as number
@@ -146,7 +146,7 @@ function prepare(connection: Connection, machine: Machine, start: number): Stran
   const where = whereOf(connection)
   if (isSame(where, machine)) return undefined
   const addresses = addressesIn(connection)
-  // A machine that went down and a container that was killed leave sessions behind.
+  // Sessions remain after a crash of the machine or a kill of the container.
   if (addresses.length > 0) return { where, addresses }
   takeOver(connection, machine, start)
   return undefined
@@ -171,7 +171,7 @@ function addressesIn(connection: Connection): string[] {
     .map(row => row[0] as string)
 }
 
-/** Throws away what is left of holders and waiters, and continues with numbers above all that may have been used. */
+/** Deletes all holders and waiters, and sets the counter above all numbers that may have been used. */
 function takeOver(connection: Connection, { bootId, namespaces }: Machine, start: number): void {
   connection.exec(
     `delete from queues where key > '';
@@ -187,16 +187,16 @@ function takeOver(connection: Connection, { bootId, namespaces }: Machine, start
 
 function inUse(where: Machine, machine: Machine): UnavailableError {
   return new UnavailableError(
-    `the folder is in use by processes of another container, ${shown(where)}, ` +
-      `whose end could not be noticed here, ${shown(machine)}`,
+    `the folder is in use by processes of another container, ${shown(where)}: ` +
+      `a process of this one, ${shown(machine)}, could not notice when they die`,
   )
 }
 
 function unproven(where: Machine, machine: Machine): UnavailableError {
   return new UnavailableError(
     `the folder was last used in another container or before a restart, ${shown(where)}, and not on ` +
-      `${shown(machine)}. Some of its boxes have no socket any more, and a process that has the database open may be ` +
-      'one of them: end that process first',
+      `${shown(machine)}. Some of its boxes no longer have a socket, and a process that has the database open may have ` +
+      'one of these boxes: end that process first',
   )
 }
 

@@ -1,12 +1,12 @@
 import { connect } from 'node:net'
 import { SocketFolder } from './socket-folder.js'
 
-/** Whether the owner of a socket lives. Unknown when the file is gone: its owner or another process has removed it. */
+/** Whether the owner of a socket is alive. Unknown if the file is gone: its owner or another process has removed it. */
 type Presence = 'alive' | 'dead' | 'unknown'
 
 /**
- * Whether any of the owners of these sockets of the folder lives; dead when all are known to be. One that is stopped
- * lives.
+ * Whether any owner of these sockets of the folder is alive. Dead if all are known to be dead. A stopped owner is
+ * alive.
  */
 export async function presenceOf(folder: string, addresses: readonly string[]): Promise<Presence> {
   const sockets = SocketFolder.open(folder)
@@ -24,7 +24,7 @@ export async function presenceOf(folder: string, addresses: readonly string[]): 
   }
 }
 
-/** Whether the owner of the socket at a path lives. Never rejects. */
+/** Whether the owner of the socket at a path is alive. Never rejects. */
 export function ownerOf(path: string): Promise<Presence> {
   return new Promise(resolve => {
     const socket = connect({ path })
@@ -34,9 +34,9 @@ export function ownerOf(path: string): Promise<Presence> {
     })
     socket.once('error', ({ code }: NodeJS.ErrnoException) => {
       if (code === 'ENOENT') resolve('unknown')
-      // Elsewhere than on Linux the socket of a stopped process refuses, too, when its backlog is full.
+      // On systems other than Linux, the socket of a stopped process also refuses when its backlog is full.
       else if (code === 'ECONNREFUSED') resolve(process.platform === 'linux' ? 'dead' : 'unknown')
-      // Any other trouble, such as a full backlog, is one that only a living owner makes.
+      // Any other error, such as a full backlog, occurs only while the owner is alive.
       else resolve('alive')
     })
   })

@@ -2,7 +2,7 @@ import type { Claim } from '../../engine/claim.js'
 import type { Entry, Request } from '../../engine/lock-table.js'
 import { readable } from './readable.js'
 
-/** A request whose place among all requests is known: those that came before have smaller tickets. */
+/** A request with its place among all requests: earlier ones have smaller tickets. */
 export interface TicketedRequest extends Request {
   readonly ticket: number
 }
@@ -26,7 +26,7 @@ export interface NarrowEntry extends TicketedEntry {
 /** A claim without its key: `1` exclusive, `0` shared, or permits of a maximum. */
 type ClaimText = 0 | 1 | readonly [permits: number, max: number]
 
-/** A request for one key as it stands in the queue of that key. */
+/** A request for one key as it is stored in the queue of that key. */
 type EntryText = readonly [
   ticket: number,
   claim: ClaimText,
@@ -40,33 +40,33 @@ type EntryText = readonly [
   since: number,
 ]
 
-/** The phases by their place in this list. `covered` is a waiter that a sign of life has named. */
+/** The phases, which are stored as their index in this list. `covered` is a waiter that a sign of life has listed. */
 const PHASES = ['waiting', 'reserved', 'held', 'covered'] as const
 
 /** The phase of a request as it is stored. */
 export type StoredPhase = (typeof PHASES)[number]
 
-/** Part of a request. */
+/** Returns the phase of a request as it is stored. */
 export function storedPhase({ phase, isCovered }: Request): StoredPhase {
   return phase === 'waiting' && isCovered ? 'covered' : phase
 }
 
-/** The part of a request that is stored as its phase. */
+/** Returns the fields of a request for a stored phase. */
 export function phaseOf(stored: StoredPhase): Pick<Request, 'phase' | 'isCovered'> {
   return stored === 'covered' ? { phase: 'waiting', isCovered: true } : { phase: stored, isCovered: false }
 }
 
-/** Separates the entries. A JSON text has no line break of its own. */
+/** Separates the entries. The JSON of an entry has no line breaks. */
 const SEPARATOR = ',\n'
 
-/** The requests that claim one key alone as JSON. Of most of them the text is known. */
+/** Returns the JSON of requests for one key. The text of most of them is known. */
 export function queueText(queue: readonly NarrowEntry[]): string {
   return `[${queue.map(entry => (entry.request.text ??= entryText(entry))).join(SEPARATOR)}]`
 }
 
 /**
- * Reads requests that claim this key alone.
- * @param known entries of an earlier text: those that have not changed are taken over
+ * Parses the requests for this key.
+ * @param known entries of an earlier text. Unchanged ones are used again.
  */
 export function queueOf(key: string, text: string, known: readonly NarrowEntry[] = []): NarrowEntry[] {
   return readable('queues', 'key', key, () => {
@@ -78,7 +78,7 @@ export function queueOf(key: string, text: string, known: readonly NarrowEntry[]
   })
 }
 
-/** Reads a request of a tail. */
+/** Parses a request of a tail. */
 export function entryOf(key: string, id: string, text: string): NarrowEntry {
   return readable('tails', 'id', id, () => {
     const [entry] = entriesOf(key, text)
@@ -87,7 +87,7 @@ export function entryOf(key: string, id: string, text: string): NarrowEntry {
   })
 }
 
-/** A request for one key as JSON. */
+/** Returns the JSON of a request for one key. */
 export function entryText({ request, claim }: TicketedEntry): string {
   const { ticket, id, session, expires, lease, number, label, since } = request
   const phase = PHASES.indexOf(storedPhase(request))
@@ -106,7 +106,7 @@ export function entryText({ request, claim }: TicketedEntry): string {
   return JSON.stringify(stored)
 }
 
-/** Reads an entry, or all of a queue that was written without line breaks. */
+/** Parses an entry, or all entries of a queue that was written without line breaks. */
 function entriesOf(key: string, text: string): NarrowEntry[] {
   return (JSON.parse(`[${text}]`) as EntryText[]).map((entry, _, { length }) => {
     const [ticket, claimed, id, session, phase, expires, lease, number, label, since] = entry
@@ -117,12 +117,12 @@ function entriesOf(key: string, text: string): NarrowEntry[] {
   })
 }
 
-/** The claims of a request for several keys as JSON. */
+/** Returns the JSON of the claims of a request for several keys. */
 export function claimsText(claims: readonly Claim[]): string {
   return JSON.stringify(claims.map(claim => [claim.key, claimText(claim)]))
 }
 
-/** Reads the claims of a request for several keys. @param id of the request */
+/** Parses the claims of a request for several keys. @param id of the request */
 export function claimsOf(id: string, text: string): Claim[] {
   return readable('requests', 'id', id, () =>
     (JSON.parse(text) as [string, ClaimText][]).map(([key, claim]) => claimOf(key, claim)),

@@ -1,12 +1,12 @@
 import type { SessionInfo } from '../../engine/contract.js'
 import type { Connection } from './driver.js'
 
-/** The process of a session, with the socket by which the session is reached. */
+/** A session, with the address of its socket. */
 export interface AddressedMember extends SessionInfo {
   readonly address: string
 }
 
-/** The sessions of the boxes that are open, and what they watch. */
+/** The sessions of the open boxes, and the keys that they watch. */
 export class SessionRows {
   readonly #sql: ReturnType<typeof statements>
 
@@ -14,12 +14,12 @@ export class SessionRows {
     this.#sql = statements(connection)
   }
 
-  /** The sockets by which they are reached. */
+  /** The socket addresses of all sessions. */
   addresses(): string[] {
     return this.#sql.addresses.all().map(row => row[0] as string)
   }
 
-  /** The next address in their order; after the last one comes the first. Undefined if there is no other. */
+  /** Returns the next address in order; after the last one, the first. Undefined if there is no other. */
   addressAfter(address: string): string | undefined {
     const found = this.#sql.after.get(address)?.[0] ?? this.#sql.first.get(address)?.[0]
     return (found as string | null | undefined) ?? undefined
@@ -32,7 +32,7 @@ export class SessionRows {
     return { session, host, pid, label: label ?? undefined, address }
   }
 
-  /** The sessions that are reached by a socket. */
+  /** The sessions of the thread that listens on this socket. */
   at(address: string): string[] {
     return this.#sql.at.all(address).map(row => row[0] as string)
   }

@@ -4,15 +4,15 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { UnavailableError } from '../../base/errors.js'
 
-/** How long the path of a unix socket may be, bytes: `sun_path` without the NUL at its end. */
+/** Maximum length of the path of a unix socket, in bytes: `sun_path` without the NUL at its end. */
 const LINUX_LIMIT = 107
 const OTHER_LIMIT = 103
-/** What the name of a socket in the folder takes at most, with the slash before it, bytes. */
+/** Maximum length of the name of a socket in the folder, with the slash before it, in bytes. */
 const NAME = 32
 
 /**
- * A folder for unix sockets, however long its own path is: the system takes only short paths for sockets, so a long one
- * is reached through a descriptor of the folder (Linux) or a short symbolic link to it.
+ * A folder for unix sockets, with a path of any length. The system accepts only short paths for sockets, so a folder
+ * with a long path is reached through a descriptor of it (Linux) or a short symbolic link to it.
  */
 export class SocketFolder {
   /** The absolute path of the folder. */
@@ -28,8 +28,8 @@ export class SocketFolder {
 
   /**
    * @param folder a folder that exists.
-   * @param platform decides which way a long path is made short.
-   * @throws UnavailableError when the path is too long and can't be made short here; its cause says why.
+   * @param platform decides how a long path is shortened.
+   * @throws UnavailableError when the path is too long and can't be shortened here; its cause says why.
    */
   static open(folder: string, platform: NodeJS.Platform = process.platform): SocketFolder {
     const path = resolve(folder)
@@ -39,8 +39,8 @@ export class SocketFolder {
       return platform === 'linux' ? SocketFolder.#byDescriptor(path) : SocketFolder.#byLink(path, longest)
     } catch (cause) {
       throw new UnavailableError(
-        `The path of ${path} is too long for sockets, and there was no short way to it; ` +
-          `use a folder whose path has at most ${longest} bytes`,
+        `the path of the folder is too long for sockets, and could not be shortened: use a folder whose path has at ` +
+          `most ${longest} bytes, not ${path}`,
         { cause },
       )
     }
@@ -52,25 +52,25 @@ export class SocketFolder {
   }
 
   static #byLink(path: string, longest: number): SocketFolder {
-    // A name that can't be guessed, because other users may write to this folder, too.
+    // Other users may write to this folder, too, so they must not be able to guess the name.
     const link = join(tmpdir(), `signalbox-${randomBytes(8).toString('hex')}`)
     if (Buffer.byteLength(link) > longest)
-      throw new Error(`The folder for temporary files is too long: ${link}`)
+      throw new Error(`the path of the folder for temporary files is too long: ${link}`)
     symlinkSync(path, link)
     return new SocketFolder(path, link, () => unlinkSync(link))
   }
 
-  /** The path to bind or connect a socket of that name to: short enough, but for this process only. */
+  /** Returns the path for binding or connecting a socket of this name. It is short, and valid only in this process. */
   socketPath(name: string): string {
     return `${this.#short}/${name}`
   }
 
-  /** The path of a socket's file, for everything else. */
+  /** Returns the path of a socket's file, for all other purposes. */
   filePath(name: string): string {
     return `${this.path}/${name}`
   }
 
-  /** Gives up what made the path short. Sockets that are open stay open. */
+  /** Closes the descriptor or removes the link that shortened the path. Open sockets stay open. */
   close(): void {
     this.#letGo()
   }

@@ -33,7 +33,8 @@ const COLUMNS = 'id, ticket, session, phase, expires, lease, number, label, sinc
 
 /**
  * The requests for several keys. All of them are kept in memory, indexed by key, and read again after another process
- * has written. What can change of a request is small and read each time. Its claims are read once.
+ * has written. The fields of a request that can change are small, and read each time. Its claims are read only when it
+ * is new or has been downgraded.
  */
 export class WideRequests {
   readonly #sql: ReturnType<typeof statements>
@@ -47,12 +48,12 @@ export class WideRequests {
     this.#sql = statements(connection)
   }
 
-  /** Another process may have written: what is in memory must be compared with the rows. */
+  /** Makes later calls read the rows again, because another process may have written. */
   outdated(): void {
     this.#current = false
   }
 
-  /** Forgets all: after a transaction that was rolled back. */
+  /** Drops everything in memory after a rollback. */
   forget(): void {
     this.#current = false
     this.#requests.clear()
@@ -61,7 +62,7 @@ export class WideRequests {
     this.#changed.clear()
   }
 
-  /** Writes what has changed. */
+  /** Writes all changes. */
   flush(): void {
     for (const wide of this.#added) {
       const { id, ticket, session, expires, lease, number, label, since } = wide
@@ -104,7 +105,7 @@ export class WideRequests {
     return this.#byKey.get(key)
   }
 
-  /** The keys claimed. */
+  /** The claimed keys. */
   keys(): Iterable<string> {
     this.#read()
     return this.#byKey.keys()
@@ -127,12 +128,12 @@ export class WideRequests {
 
   changed(request: Request): void {
     const wide = this.#requests.get(request.id)!
-    // Nothing else ever changes of claims: a downgrade makes them all shared.
+    // Claims change only by a downgrade, which makes all of them shared.
     wide.downgraded = wide.claims.every(claim => claim.mode === 'shared')
     this.#changed.add(wide)
   }
 
-  /** Reads what can have changed of one request: to grant a reserved one, the others need not be read. */
+  /** Reads the fields of one request that can change. To grant a reserved request, the others need not be read. */
   #readOne(id: string): void {
     const known = this.#requests.get(id)
     const row = this.#sql.one.get(id) as unknown as Row | undefined
@@ -156,7 +157,7 @@ export class WideRequests {
         row as unknown as Row
       gone.delete(id)
       const known = this.#requests.get(id)
-      // What this operation has changed since it read the one request is newer than the row.
+      // A change by this operation is newer than the row.
       if (known && this.#changed.has(known)) continue
       if (known && known.downgraded === Boolean(downgraded)) {
         this.#update(known, row as unknown as Row)

@@ -3,17 +3,19 @@ import { SqliteError, type Connection } from './driver.js'
 import type { WaiterBoard } from './waiter-board.js'
 import { runtimeTimers } from '../../base/runtime-timers.js'
 
-/** How long a process may make one transaction after the other before those that wait go first, in milliseconds. */
+/** How long a process may run transactions in a row before waiters go first, in milliseconds. */
 const TURN = 1
-/** How long the next in line looks again every SLICE, blocking, before it changes to timers of a millisecond. */
+/**
+ * How long the next in line retries every SLICE, blocking its thread, before it uses timers of 1 ms. In milliseconds.
+ */
 const EAGER = 10
 const SLICE = 0.05
 
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
 
 /**
- * The write lock of a database, given fairly among all processes and threads: the one that waits longest is next, after
- * a turn of at most a millisecond.
+ * The write lock of a database, fair among all processes and threads: the one that has waited longest is next, after a
+ * turn of at most a millisecond.
  */
 export class WriteLock {
   readonly #connection: Pick<Connection, 'begin'>
@@ -23,8 +25,8 @@ export class WriteLock {
   #turnStart = -Infinity
 
   /**
-   * @param patience how long to wait before giving up, milliseconds. Only a process that was stopped in the middle of a
-   * transaction holds the lock for long.
+   * @param patience how long to wait before giving up, in milliseconds. Only a process that was stopped in the middle
+   * of a transaction holds the lock for long.
    */
   constructor(
     connection: Pick<Connection, 'begin'>,
@@ -38,7 +40,7 @@ export class WriteLock {
     this.#patience = patience
   }
 
-  /** Begins a transaction if the lock is free and no other process is to go first; returns whether it did. */
+  /** Begins a transaction if the lock is free and no other process must go first; returns whether it did. */
   tryBegin(): boolean {
     const now = this.#clock.now()
     if (now - this.#turnStart >= TURN) {
@@ -49,7 +51,7 @@ export class WriteLock {
     return this.#connection.begin()
   }
 
-  /** Begins a transaction when it is this one's turn. Rejects with SqliteError `BUSY` when that takes too long. */
+  /** Waits for its turn, and begins a transaction. Rejects with SqliteError `BUSY` when that takes too long. */
   async begin(): Promise<void> {
     try {
       await this.#wait()
