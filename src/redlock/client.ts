@@ -10,10 +10,12 @@ interface Commands {
   readonly defineCommand?: unknown
 }
 
-/** What the texts of a grant of Signalbox begin with on all servers of a quorum. */
+/** The beginning of a value of Signalbox, which all servers of a quorum share for one grant. */
 const OWN = /^signalbox\/1 \S+ /
 
-/** The texts of a grant of Signalbox begin alike on all servers of a quorum; only its number may differ. */
+/**
+ * Compares values. The values of one grant of Signalbox begin alike on all servers of a quorum, but numbers may differ.
+ */
 const SAME = `
 local function same(text)
   local own = string.match(ARGV[1], '^signalbox/1 %S+ ')
@@ -41,10 +43,10 @@ return #KEYS
 `
 
 /**
- * Returns the value of a key on more than half of the servers. Other servers may have one of another client that got
+ * Returns the value of a key on more than half of the servers. Other servers may have the value of a client that got
  * too few votes, or may not reply.
  * @returns undefined if there is none
- * @throws what a client throws, if there is none for that reason
+ * @throws the error of a client, if there is none for that reason
  */
 export async function valueOf(clients: ReadonlySet<RedlockClient>, key: string): Promise<string | undefined> {
   let failure: unknown
@@ -61,7 +63,7 @@ export async function valueOf(clients: ReadonlySet<RedlockClient>, key: string):
   return text as string | undefined
 }
 
-/** Deletes keys that have this value. @returns whether most servers had all of them */
+/** Deletes keys with this value. @returns whether most servers had all of them */
 export function releaseValue(
   clients: ReadonlySet<RedlockClient>,
   keys: readonly string[],
@@ -70,7 +72,7 @@ export function releaseValue(
   return succeeds(clients, RELEASE, keys, [value])
 }
 
-/** Has keys that have this value last for `duration` milliseconds. @returns whether most servers had all of them */
+/** Lets keys with this value expire in `duration` milliseconds. @returns whether most servers had all of them */
 export function extendValue(
   clients: ReadonlySet<RedlockClient>,
   keys: readonly string[],
@@ -100,7 +102,7 @@ async function succeeds(
 /**
  * Returns a reply as soon as more than half of the servers have given the same vote, or undefined as soon as that is
  * impossible. A server that is frozen may never reply.
- * @param voteOf the vote of a reply; undefined for one that counts for nothing, as an error does.
+ * @param voteOf the vote of a reply; undefined for a reply that is no vote. An error is no vote either.
  */
 function agreed(
   clients: ReadonlySet<RedlockClient>,

@@ -3,7 +3,7 @@ export class ResourceLockedError extends Error {
   override readonly name = 'ResourceLockedError'
 }
 
-/** An operation came to nothing; `cause` says why. */
+/** An operation has failed. `cause` says why. */
 export class ExecutionError extends Error {
   override readonly name = 'ExecutionError'
 
@@ -25,7 +25,7 @@ export interface ExecutionStats {
   readonly votesAgainst: Map<object, Error>
 }
 
-/** What a release came to. */
+/** The result of a release. */
 export interface ExecutionResult {
   /** Always empty. */
   readonly attempts: readonly Promise<ExecutionStats>[]

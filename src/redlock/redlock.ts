@@ -7,18 +7,20 @@ import { ExecutionError, ResourceLockedError, type ExecutionResult, type Executi
 import { expirationOf, settingsOf, waitOf, type Settings } from './settings.js'
 import { sharedBox, type SharedBox } from './shared-box.js'
 
-/** Aborts when the lock is lost, and has the error. */
+/** Aborts when the lock is lost. `error` is then the reason. */
 export type RedlockAbortSignal = AbortSignal & { error?: Error }
 
 const MIN_LEASE = 20
 const MAX_LEASE = 86_400_000
 
 /**
- * The class of the package redlock, version 5, over a box: with one client on its server, with three or more on a
- * quorum of theirs. Excludes processes that use redlock on the same servers, and is excluded by them.
+ * The class of the package redlock, version 5, over a box. One client stands for its server, and three or more clients
+ * for a quorum of their servers. Locks exclude those of processes that use redlock on the same servers, and the
+ * reverse.
  *
- * A waiter queues instead of trying again, so `retryCount`, `retryDelay` and `retryJitter` say how long it waits. Instances
- * with the same clients share one box, which renews the lease of a lock while the process lives and gives the lock back at its `expiration`.
+ * A waiter queues instead of retrying, so `retryCount`, `retryDelay` and `retryJitter` determine how long it waits.
+ * Instances with the same clients share one box. The box renews the lease of a lock while the process lives, and
+ * releases the lock at its `expiration`.
  */
 export class Redlock extends EventEmitter {
   readonly clients: ReadonlySet<RedlockClient>
@@ -39,8 +41,8 @@ export class Redlock extends EventEmitter {
 
   /**
    * Locks all resources together for `duration` milliseconds.
-   * @throws ExecutionError when they were not available in the time that the settings give; InvalidArgumentError for
-   * unfit clients or resources
+   * @throws ExecutionError when they were not available in the time that the settings allow; InvalidArgumentError for
+   * invalid clients or resources
    */
   async acquire(resources: string[], duration: number, settings?: Partial<Settings>): Promise<Lock> {
     checkDuration(duration)
@@ -57,7 +59,7 @@ export class Redlock extends EventEmitter {
   }
 
   /**
-   * Unlocks the resources. Of a lock that was built by hand, by its value.
+   * Releases the resources. A lock that the program has constructed is released by its value.
    * @throws ExecutionError when the lock had expired or was released before
    */
   async release(lock: Lock, _settings?: Partial<Settings>): Promise<ExecutionResult> {
@@ -80,8 +82,8 @@ export class Redlock extends EventEmitter {
   }
 
   /**
-   * Has the lock last for `duration` milliseconds from now on. `existing` cannot be used again.
-   * The lease on the server stays as long as `acquire` made it, and is renewed until then while the process runs.
+   * Extends the lock to `duration` milliseconds from now. `existing` cannot be used again. The lease on the server
+   * keeps the length from `acquire`. It is renewed until the lock expires, while the process runs.
    * @throws ExecutionError when it had expired or was released before
    */
   async extend(existing: Lock, duration: number, _settings?: Partial<Settings>): Promise<Lock> {
@@ -105,17 +107,17 @@ export class Redlock extends EventEmitter {
     held.end = this.#endAfter(duration, grant, value)
     const lock = this.#lockFor(resources, grant, value, duration)
     held.lock = lock
-    // A call of the same tick extends the lock, too, as in redlock.
+    // As in redlock, another call in the same tick also extends the lock.
     await Promise.resolve()
     existing.expiration = 0
     return lock
   }
 
   /**
-   * Calls the routine with the resources locked for as long as it takes, releases them, and gives what the routine
-   * gave. A release that fails never takes the place of what the routine gave or threw.
-   * @throws what the routine throws; ExecutionError when the resources were not available in time, or were lost before
-   * the routine ended: its `cause` says which, by `taskBegan` and `taskEnded`, and has the `result`
+   * Calls the routine with the resources locked until it ends, releases them, and returns the result of the routine. A
+   * failed release never replaces the result or the error of the routine.
+   * @throws the error of the routine; ExecutionError when the resources were not available in time, or were lost before
+   * the routine ended. Its `cause` says which by `taskBegan` and `taskEnded`, and has the `result`
    */
   async using<T>(
     resources: string[],
@@ -143,7 +145,7 @@ export class Redlock extends EventEmitter {
     }
   }
 
-  /** Quits the clients, and releases the locks of all instances that have the same ones. */
+  /** Quits the clients, and releases the locks of all instances with the same clients. */
   async quit(): Promise<void> {
     await this.#shared.close()
     await Promise.all([...this.clients].map(client => client.quit()))
@@ -170,7 +172,7 @@ export class Redlock extends EventEmitter {
     }
   }
 
-  /** @throws ExecutionError when the value can't be read while the lock is held: then the lock is released */
+  /** @throws ExecutionError when the value can't be read while the lock is held. The lock is then released. */
   async #valueOf(grant: Grant): Promise<string> {
     try {
       const value = await Promise.race([valueOf(this.clients, grant.keys[0]!), lossOf(grant)])
@@ -221,15 +223,15 @@ export class Redlock extends EventEmitter {
   }
 }
 
-/** Resources that are locked until `expiration`. A program may build one, for example in another process. */
+/** Resources that are locked until `expiration`. A program may construct one, for example in another process. */
 export class Lock {
   readonly #grant: Grant | undefined
 
   /**
-   * @param value what Redis has under each key of the lock. On servers of a quorum, its third and fourth
-   * parts may differ.
+   * @param value the value of each key of the lock in Redis. On the servers of a quorum, its third and fourth parts may
+   * differ.
    * @param attempts empty for a lock of `acquire`, which queues.
-   * @param expiration milliseconds of the wall clock; 0 once it was released, extended or lost.
+   * @param expiration milliseconds of the wall clock; 0 once the lock was released, extended or lost.
    * @param grant only for a lock of `acquire`.
    */
   constructor(
@@ -245,7 +247,7 @@ export class Lock {
 
   /**
    * Parts that redlock lacks: the fencing token, the signal of a loss, `assertHeld()`.
-   * @throws InvalidArgumentError for a lock that was built by hand
+   * @throws InvalidArgumentError for a lock that the program has constructed
    */
   get grant(): Grant {
     if (!this.#grant) throw new InvalidArgumentError('a lock has a grant only if acquire returned it')

@@ -1,10 +1,10 @@
 import { InvalidArgumentError, shown } from '../base/errors.js'
 
-/** How long to wait. The other settings of redlock are accepted, too. */
+/** Settings of redlock. Those of the retries determine how long to wait. */
 export interface Settings {
-  /** Number of retries; -1 or Infinity for as long as it takes. Together with `retryDelay`, it limits the wait. */
+  /** Number of retries; -1 or Infinity for no limit. Together with `retryDelay`, it limits the wait. */
   readonly retryCount: number
-  /** Milliseconds. */
+  /** Delay between retries, in milliseconds. */
   readonly retryDelay: number
   readonly retryJitter: number
   readonly driftFactor: number
@@ -19,12 +19,13 @@ const DEFAULTS: Settings = {
   automaticExtensionThreshold: 500,
 }
 
-/** What a retry without a delay takes in redlock, in milliseconds: at least a round trip. */
+/** The time that a retry without a delay takes in redlock, in milliseconds: at least a round trip. */
 const MIN_RETRY = 1
 
 /**
- * Returns the settings with those that are given.
- * @throws InvalidArgumentError for a text, null or NaN in place of a number: its product would be some wait, often none
+ * Returns the given settings, with defaults for the others.
+ * @throws InvalidArgumentError for a string, null or NaN in place of a number: it would give some other wait, often
+ * none
  */
 export function settingsOf(given: Partial<Settings> = {}, defaults = DEFAULTS): Settings {
   const present = Object.entries(given).filter(([, value]) => value !== undefined)
@@ -44,13 +45,13 @@ export function waitOf({ retryCount, retryDelay, retryJitter }: Settings): numbe
   return Math.ceil(retryCount) * Math.max(averageDelay(retryDelay, Math.abs(retryJitter)), MIN_RETRY)
 }
 
-/** The mean of the greater of 0 and an even distribution around the delay. */
+/** Returns the mean of max(0, x), where x is evenly distributed from `delay - jitter` to `delay + jitter`. */
 function averageDelay(delay: number, jitter: number): number {
   if (delay >= jitter) return delay
   return Math.max(delay + jitter, 0) ** 2 / (4 * jitter) || 0
 }
 
-/** When a lock of this duration ends, as redlock computes it: milliseconds of the wall clock. */
+/** Returns when a lock of this duration expires, as redlock computes it: milliseconds of the wall clock. */
 export function expirationOf(since: number, duration: number, { driftFactor }: Settings): number {
   return since + duration - Math.round(driftFactor * duration) - 2
 }

@@ -3,18 +3,18 @@ import { open, type Box, type CloseOptions, type Grant } from '../index.js'
 import type { Timer } from '../base/clock.js'
 import type { RedlockClient } from './client.js'
 
-/** A grant that is held for locks of redlock. */
+/** A grant that is held for a lock of redlock. */
 export interface Held {
   readonly grant: Grant
-  /** The lock that was extended last. */
+  /** The lock that `acquire` or the last `extend` returned. */
   lock: { expiration: number }
-  /** Releases it, unless it is extended. */
+  /** The timer that releases the grant, unless the lock is extended. */
   end: Timer
 }
 
-/** The box of all instances with the same clients, because programs may create an instance for each request. */
+/** The box that all instances with the same clients share, because programs may create an instance for each request. */
 export class SharedBox {
-  /** By their value in Redis. */
+  /** The held grants, by their value in Redis. */
   readonly held = new Map<string, Held>()
   readonly #clients: ReadonlySet<RedlockClient>
   #box: Promise<Box> | undefined
@@ -43,7 +43,7 @@ export class SharedBox {
     const [first, ...others] = this.#clients
     try {
       const given = others.length === 0 ? { redis: first! } : { redisQuorum: [...this.#clients] }
-      // A routine of redlock may leave behind what waits for the lock that the routine has.
+      // A routine of redlock may leave a call behind that waits for the lock of the routine itself.
       const box = await open(given, { detectDeadlocks: false })
       this.#closeWithClients()
       return box
@@ -64,7 +64,7 @@ export class SharedBox {
   }
 }
 
-/** By the first client. */
+/** The boxes, by their first client. */
 const boxes = new WeakMap<RedlockClient, SharedBox[]>()
 
 /** Returns the box of these clients. */

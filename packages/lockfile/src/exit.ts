@@ -1,6 +1,8 @@
 import { constants } from 'node:os'
 
-/** Signals that end a process which does not handle them. The others can't be handled, or mean that it is broken. */
+/**
+ * Signals that end a process that does not handle them. Others can't be handled, or mean that the process is broken.
+ */
 const SIGNALS = [
   'SIGHUP',
   'SIGINT',
@@ -12,7 +14,7 @@ const SIGNALS = [
   'SIGVTALRM',
 ] as const
 
-/** How signal-exit, which proper-lockfile and many others use, counts its listeners. */
+/** The counter of the listeners of signal-exit, which proper-lockfile and many other packages use. */
 interface Counted {
   readonly count?: unknown
 }
@@ -27,7 +29,7 @@ function handle(signal: NodeJS.Signals, release: () => void): void {
   const listener = (): void => {
     process.off(signal, listener)
     if (process.listenerCount(signal) > ofSignalExit()) {
-      // A program that handles the signal may continue. It must not find us gone the next time.
+      // A program that handles the signal may continue. The listener must be there for the next signal.
       setImmediate(() => process.prependListener(signal, listener))
       return
     }
@@ -37,7 +39,7 @@ function handle(signal: NodeJS.Signals, release: () => void): void {
   process.prependListener(signal, listener)
 }
 
-/** The number of listeners of signal-exit for each signal. They end the process when they find no other listeners. */
+/** Returns the number of listeners of signal-exit for each signal. They end the process if there are no others. */
 function ofSignalExit(): number {
   const { __signal_exit_emitter__: third } = process as { __signal_exit_emitter__?: Counted }
   const fourth = (globalThis as { [key: symbol]: Counted | undefined })[Symbol.for('signal-exit emitter')]

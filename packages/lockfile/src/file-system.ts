@@ -1,6 +1,6 @@
 import node, { type BigIntStats } from 'node:fs'
 
-/** The file system calls that locks make, and what each results in. */
+/** The file system calls that locks make, with their results. */
 interface Calls {
   mkdir(path: string): void
   rmdir(path: string): void
@@ -9,7 +9,7 @@ interface Calls {
   realpath(path: string): string
 }
 
-/** What locks use of the state of a folder. */
+/** The part of the state of a folder that locks use. */
 export interface Found {
   readonly mtime: Date
   readonly ino: number | bigint
@@ -19,12 +19,14 @@ export interface Found {
   readonly birthtimeNs?: bigint
 }
 
-/** A file system as the option `fs` gives it: functions with callbacks, and their Sync forms. */
+/** The file system of the option `fs`: functions with callbacks, and their Sync forms. */
 export type FileSystem = Readonly<Record<string, (...values: never[]) => unknown>>
 
 type Done = (error: NodeJS.ErrnoException | null, result?: unknown) => void
 
-/** The file system of a lock without the option `fs`. Each call looks its function up, because others replace it. */
+/**
+ * The file system of a lock without the option `fs`. Each call looks up its function, because others may replace it.
+ */
 export const disk: FileSystem = {
   mkdir: (path: string, done: Done) => node.mkdir(path, done),
   rmdir: (path: string, done: Done) => node.rmdir(path, done),
@@ -32,8 +34,9 @@ export const disk: FileSystem = {
     node.stat(path, { bigint: true }, (error, stats) => (error ? done(error) : done(null, foundOf(stats)))),
   utimes: (path: string, accessed: Date, modified: Date, done: Done) =>
     node.utimes(path, accessed, modified, done),
-  // The native function is one call instead of one for each folder of the path. It may give another path elsewhere than
-  // on Linux: the letters as they are stored, or the share behind a drive. proper-lockfile would not meet it there.
+  // The native function is one call instead of one for each folder of the path. On systems other than Linux, it may
+  // return another path: the case of letters as stored, or the share behind a drive. proper-lockfile would lock a
+  // different path there.
   realpath: (path: string, done: Done) =>
     (process.platform === 'linux' ? node.realpath.native : node.realpath)(path, done),
   mkdirSync: (path: string) => node.mkdirSync(path),
@@ -44,14 +47,14 @@ export const disk: FileSystem = {
     (process.platform === 'linux' ? node.realpathSync.native : node.realpathSync)(path),
 }
 
-/** The time is rounded as without bigint numbers: a time that is set may be stored a little earlier. */
+/** Rounds the time as `stat` does without bigint numbers: the stored time may be a little earlier than the one set. */
 function foundOf({ dev, ino, birthtimeNs, mtimeNs }: BigIntStats): Found {
   return { dev, ino, birthtimeNs, mtime: new Date(Math.round(Number(mtimeNs) / 1e6)) }
 }
 
 type Call = readonly [name: keyof Calls, ...values: unknown[]]
 
-/** A procedure made of file system calls, for {@link run} and {@link runSync}. */
+/** A procedure of file system calls, for {@link run} and {@link runSync}. */
 export type Steps<T> = Generator<Call, T, unknown>
 
 /** One call as a procedure. */
@@ -62,10 +65,10 @@ export function* call<N extends keyof Calls>(
   return (yield [name, ...values]) as ReturnType<Calls[N]>
 }
 
-/** Executes a procedure. The functions of the two forms, for callers that take either. */
+/** Executes a procedure: {@link run} or {@link runSync}. */
 export type Run = <T>(steps: Steps<T>, fs: FileSystem) => T | Promise<T>
 
-/** Executes a procedure by the functions with callbacks. */
+/** Executes a procedure with the functions with callbacks. */
 export async function run<T>(steps: Steps<T>, fs: FileSystem): Promise<T> {
   let step = steps.next()
   while (step.done !== true) {
@@ -80,7 +83,7 @@ export async function run<T>(steps: Steps<T>, fs: FileSystem): Promise<T> {
   return step.value
 }
 
-/** Executes a procedure by the Sync functions. */
+/** Executes a procedure with the Sync functions. */
 export function runSync<T>(steps: Steps<T>, fs: FileSystem): T {
   let step = steps.next()
   while (step.done !== true) {
@@ -97,12 +100,12 @@ export function runSync<T>(steps: Steps<T>, fs: FileSystem): T {
   return step.value
 }
 
-/** The code of an error of the system. */
+/** Returns the code of an error of the system. */
 export function codeOf(error: unknown): string | undefined {
   return (error as NodeJS.ErrnoException | undefined)?.code
 }
 
-/** An error with a code. */
+/** Creates an error with a code. */
 export function errorOf(code: string, message: string, cause?: unknown): Error {
   return Object.assign(new Error(message, cause === undefined ? undefined : { cause }), { code })
 }

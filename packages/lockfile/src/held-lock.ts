@@ -15,13 +15,13 @@ import { MIN_STALE } from './options.js'
 import { look, noteName, removeFolder, type Made } from './lock-folder.js'
 import { leaveNote, removeNote } from './notes.js'
 
-/** After how long an update that failed is repeated, in milliseconds. */
+/** Delay after which a failed update is repeated, in milliseconds. */
 const REPEAT = 1000
 
-/** The coarsest times of modification that a file system stores, in milliseconds. */
+/** The coarsest resolution of modification times in a file system, in milliseconds. */
 const COARSEST = 2000
 
-/** How a lock is kept until its release. */
+/** Everything needed to keep a lock until its release. */
 export interface Keeping {
   readonly file: string
   readonly folder: string
@@ -33,10 +33,10 @@ export interface Keeping {
   readonly onCompromised: (error: Error) => unknown
 }
 
-/** The locks of this process by their folders, for every copy of this module in it. */
+/** The property of `globalThis` with the locks of this process, which all copies of this module share. */
 const LOCKS = Symbol.for('signalbox.lockfile')
 
-/** The locks of this process or thread by their folders. They are released when it ends. */
+/** Returns the locks of this process or thread, by folder. They are released when it ends. */
 export function heldLocks(): Map<string, HeldLock> {
   const shared = globalThis as { [LOCKS]?: Map<string, HeldLock> }
   return (shared[LOCKS] ??= releasedAtExit(new Map()))
@@ -55,13 +55,13 @@ export class HeldLock {
   readonly note: string | undefined
   readonly #keeping: Keeping
   readonly #ino: Made['ino']
-  /** Whether the file system stores milliseconds; exFAT has 10 ms, and FAT 2 s. */
+  /** Whether the file system stores milliseconds. exFAT stores multiples of 10 ms, and FAT of 2 s. */
   readonly #isPrecise: boolean
   #mtime: number
-  /** What an update may have written already. */
+  /** The time that an update may have written already. */
   #nextMtime: number | undefined
   #lastUpdate = systemClock.now()
-  /** How far the wall clock is ahead, by which others find the lock stale. */
+  /** How far the wall clock is ahead of the system clock, in milliseconds. Others use it to find the lock stale. */
   #wallAhead = Date.now() - this.#lastUpdate
   #updating: Promise<void> | undefined
   #isWriting = false
@@ -83,7 +83,7 @@ export class HeldLock {
   /**
    * Removes the folder, unless another process has taken the lock over.
    * @param fs where to remove it
-   * @throws Error `ERELEASED` when the lock was released before or is compromised; what the file system says
+   * @throws Error `ERELEASED` when the lock was released before or is compromised; errors of the file system
    */
   *release(fs: FileSystem): Steps<void> {
     if (this.#isOver) throw this.#released()
@@ -102,23 +102,23 @@ export class HeldLock {
     try {
       yield* removeFolder(this.#keeping.folder)
     } catch (error) {
-      // It is free once it is stale, or this process has ended.
+      // The lock becomes free when it is stale, or when this process has ended.
       if (this.note !== undefined) leaveNote(this.note)
       throw error
     }
   }
 
-  /** Waits for an update that is being written. After a release, it would change the folder of the next holder. */
+  /** Waits for an update that is being written. After a release, the update would change the next holder's folder. */
   async written(): Promise<void> {
     if (this.#isWriting) await this.#updating
   }
 
-  /** Removes the folder at once, if it can. */
+  /** Removes the folder at once, if possible. */
   releaseAtExit(): void {
     try {
       runSync(this.release(this.#keeping.fs), this.#keeping.fs)
     } catch {
-      // Others find the lock abandoned.
+      // Others will find that the holder is dead.
     }
   }
 
@@ -128,17 +128,17 @@ export class HeldLock {
       const next = await run(this.#update(), fs)
       if (next !== undefined) this.#updateAfter(next)
     }
-    // The process may end: that releases the lock.
+    // The timer does not keep the process alive: its end releases the lock.
     this.#timer = systemClock.after(delay, () => void (this.#updating = update()), false)
   }
 
-  /** @returns when to update again; undefined when the lock is over. */
+  /** @returns the delay until the next update, in milliseconds; undefined if the lock has ended. */
   *#update(): Steps<number | undefined> {
     const { folder, stale, update } = this.#keeping
     try {
       const found = yield* call('stat', folder)
       if (this.#isOver) return undefined
-      // When it is still ours, it is good in spite of a sleep of the machine or a busy event loop.
+      // If the folder is still ours, the lock is valid even after a sleep of the machine or a blocked event loop.
       if (found.mtime.getTime() !== this.#mtime) {
         this.#compromise(errorOf('ECOMPROMISED', 'Unable to update lock within the stale threshold'))
         return undefined
@@ -162,7 +162,7 @@ export class HeldLock {
     }
   }
 
-  /** Whether a folder that was found is the one of this lock. */
+  /** Whether a folder is the one of this lock. */
   #isOurs(found: Found): boolean {
     if (this.note !== undefined && this.note === noteName(found)) return true
     const time = found.mtime.getTime()
@@ -173,7 +173,7 @@ export class HeldLock {
     this.#compromised = error
     this.#end()
     this.#removeNote()
-    // What it throws ends the process, as an error in a timer does.
+    // An error of the callback ends the process, as in a timer.
     process.nextTick(this.#keeping.onCompromised, error)
   }
 

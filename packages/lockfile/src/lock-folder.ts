@@ -14,7 +14,7 @@ import {
 import { leaveNote, readNote, removeNote } from './notes.js'
 import { isDead } from './this-process.js'
 
-/** A lock folder as this process has made it. */
+/** A lock folder that this process has created. */
 export interface Made {
   readonly mtime: Date
   readonly ino: number | bigint
@@ -22,13 +22,13 @@ export interface Made {
   readonly note: string | undefined
 }
 
-/** A lock folder as callers name it, and when it may be removed. */
+/** A lock folder that a caller wants to create, and when an existing one may be removed. */
 export interface Wanted {
   readonly file: string
   readonly folder: string
   readonly stale: number
   readonly fs: FileSystem
-  /** Whether a lock of this process has the note of this name, however long it was not updated. */
+  /** Whether a lock of this process has the note of this name. Such a lock is held even without updates. */
   readonly isHeldHere: (note: string) => boolean
 }
 
@@ -42,8 +42,8 @@ class LockedError extends Error {
 }
 
 /**
- * Makes the folder, after removing one whose holder is dead or has not updated it for as long as `stale`.
- * @throws LockedError when it is held, and what the file system says
+ * Creates the folder, after removing one whose holder is dead or has not updated it for the time `stale`.
+ * @throws LockedError when it is held; errors of the file system
  */
 export function* make(wanted: Wanted): Steps<Made> {
   const { file, folder, fs } = wanted
@@ -54,7 +54,7 @@ export function* make(wanted: Wanted): Steps<Made> {
     } catch (error) {
       if (codeOf(error) !== 'EEXIST') throw error
     }
-    // Once, because processes that remove it and then are late could go on for ever.
+    // Only once, because processes that remove it and then are late to create it could repeat this forever.
     if (!mayRemove) throw new LockedError(file)
     const found = yield* look(folder)
     if (found !== undefined) yield* remove(wanted, found)
@@ -69,7 +69,7 @@ export function* make(wanted: Wanted): Steps<Made> {
   const { mtime, ino } = found
   const note = fs === disk ? noteName(found) : undefined
   if (note === undefined || leaveNote(note)) return { mtime, ino, note }
-  // It is the folder of a process that took the lock over while this one was stopped.
+  // The folder belongs to a process that has taken the lock over while this one was stopped.
   if (readNote(note) !== undefined) throw new LockedError(file)
   return { mtime, ino, note: undefined }
 }
@@ -80,7 +80,7 @@ export function* isHeld(wanted: Wanted): Steps<boolean> {
   return found !== undefined && !isAbandoned(wanted, found, holderOf(found))
 }
 
-/** The folder as it is now; undefined when there is none. */
+/** Returns the current state of the folder; undefined if there is none. */
 export function* look(folder: string): Steps<Found | undefined> {
   try {
     return yield* call('stat', folder)
@@ -99,7 +99,7 @@ export function* removeFolder(folder: string): Steps<void> {
   }
 }
 
-/** Removes the folder of another holder. @throws LockedError when it may not, or another process does. */
+/** Removes the folder of another holder. @throws LockedError when it is held, or another process removes it. */
 function* remove(wanted: Wanted, found: Found): Steps<void> {
   const { file, folder, fs } = wanted
   const holder = holderOf(found)
@@ -125,15 +125,15 @@ function isAbandoned({ stale, isHeldHere }: Wanted, found: Found, holder: string
 }
 
 /**
- * Lets one of the processes that find a folder abandoned remove it: the one that removes the note of its holder, or
- * leaves one where there was none. Where notes can't be left or removed, each may.
+ * Lets only one of the processes that find a folder abandoned remove it: the one that removes the note of its holder,
+ * or leaves a note if there was none. If notes can't be left or removed, each process may remove the folder.
  */
 function claim(note: string, holder: string | undefined): boolean {
   if (holder !== undefined) return removeNote(note) || readNote(note) === holder
   return leaveNote(note) || readNote(note) === undefined
 }
 
-/** The folder as it is now, at once. A folder that can't be examined counts as gone. */
+/** Returns the current state of the folder, at once. A folder that can't be examined counts as missing. */
 export function lookSync(folder: string): Found | undefined {
   try {
     return runSync(look(folder), disk)
@@ -142,15 +142,15 @@ export function lookSync(folder: string): Found | undefined {
   }
 }
 
-/** The process that holds a folder, if it has left a note. */
+/** Returns the process that holds a folder, if it has left a note. */
 export function holderOf(found: Found): string | undefined {
   const note = noteName(found)
   return note === undefined ? undefined : readNote(note)
 }
 
 /**
- * The name of the note about a folder: what distinguishes it from all that were and will be at its path. Undefined
- * where the file system does not store when a folder was made.
+ * Returns the name of the note about a folder. It identifies this folder among all earlier and later ones at its path.
+ * Undefined if the file system does not store when a folder was created.
  */
 export function noteName({ dev, ino, birthtimeNs }: Found): string | undefined {
   return birthtimeNs === undefined || birthtimeNs === 0n ? undefined : [dev, ino, birthtimeNs].join('-')
@@ -158,11 +158,11 @@ export function noteName({ dev, ino, birthtimeNs }: Found): string | undefined {
 
 /**
  * Removes the folder if it is still the one that was found. It is moved aside first, because another process may
- * replace what is at the path between a look and a removal. Without waiting, so that the folder of a living holder is
- * back before its holder looks.
+ * replace the folder between the check and the removal. All calls are synchronous, so that the folder of a live holder
+ * is back before its holder checks it.
  */
 function removeIfSame(folder: string, found: Found): void {
-  // File systems limit the length of a name, mostly to 255 bytes.
+  // File systems limit the length of a name, often to 255 bytes.
   const aside = join(dirname(folder), `${basename(folder).slice(0, 60)}.${randomBytes(6).toString('hex')}`)
   try {
     checkRemovable(folder)
@@ -187,8 +187,8 @@ function removeIfSame(folder: string, found: Found): void {
 }
 
 /**
- * Refuses what no holder has made, such as Gemfile.lock or a folder in use, before anything is moved.
- * @throws Error the one of a removal, as of proper-lockfile: `ENOTDIR`, `ENOTEMPTY`; what the file system says
+ * Rejects a file or folder that no holder has created, such as Gemfile.lock or a folder with files, before it is moved.
+ * @throws the same errors as a removal in proper-lockfile: `ENOTDIR`, `ENOTEMPTY`; other errors of the file system
  */
 function checkRemovable(folder: string): void {
   if (!lstatSync(folder).isDirectory())

@@ -19,9 +19,9 @@ import { isAwaited, pause, WaitingCaller } from './waiting.js'
 /**
  * Locks a file against other processes that use this function or proper-lockfile, on this machine and others.
  * @returns a function that releases the lock. It rejects with an error `ERELEASED` when the lock was released before,
- * or is compromised: then the `cause` of the error has the code `ECOMPROMISED`.
+ * or is compromised. In the second case, the `cause` of the error has the code `ECOMPROMISED`.
  * @throws Error (the promise is rejected) `ELOCKED` when the lock is held and no retries are left; `ENOENT` when the
- * file does not exist, unless `realpath` is false; what else the file system says
+ * file does not exist, unless `realpath` is false; other errors of the file system
  * @example
  * const release = await lock('data.json', { retries: 5 })
  * try {
@@ -41,7 +41,7 @@ export async function lock(file: string, options?: LockOptions): Promise<() => P
 
 /**
  * Releases a lock of this process on a file. The function that {@link lock} returns does the same.
- * @throws Error (the promise is rejected) `ENOTACQUIRED` when this process has no lock on it; what the file system says
+ * @throws Error (the promise is rejected) `ENOTACQUIRED` when this process has no lock on it; errors of the file system
  */
 export async function unlock(file: string, options?: UnlockOptions): Promise<void> {
   options ??= {}
@@ -51,7 +51,7 @@ export async function unlock(file: string, options?: UnlockOptions): Promise<voi
 
 /**
  * Resolves with whether a file is locked. A lock whose holder is dead, or that is stale, does not count.
- * @throws Error (the promise is rejected) with what the file system says
+ * @throws errors of the file system (the promise is rejected)
  */
 export async function check(file: string, options?: CheckOptions): Promise<boolean> {
   options ??= {}
@@ -113,7 +113,7 @@ function warn(file: string, { message }: Error): void {
   })
 }
 
-/** Tries until it has the lock, after each delay and whenever it is woken. @throws the error of the last attempt */
+/** Retries after each delay, and whenever it is woken, until it has the lock. @throws the error of the last attempt */
 async function acquire(wanted: Wanted, options: LockOptions): Promise<HeldLock> {
   const { folder, fs } = wanted
   const retries = retriesOf(options)
@@ -131,7 +131,7 @@ async function acquire(wanted: Wanted, options: LockOptions): Promise<HeldLock> 
     }
   }
   try {
-    // Those that wait already come first.
+    // Callers that already wait come first.
     let held = caller === undefined ? await attempt() : undefined
     for (const delay of retryDelays(retries)) {
       if (held !== undefined || (failure !== undefined && systemClock.now() >= deadline)) break

@@ -6,15 +6,16 @@ import { isDead, thisPlace, thisProcess } from './this-process.js'
 
 // Notes that the processes of a user leave for each other, in a folder for temporary files: which process holds a lock,
 // and which processes wait. A note is a symbolic link to the name of the process, because the system makes a link with
-// its text in one step. Any note may be missing, and no function throws: a lock without notes is one of proper-lockfile.
+// its text in one step. Any note may be missing, and no function throws: a lock without notes is one of
+// proper-lockfile.
 
 const OTHERS = 0o077
-/** After how long the note of a dead process is removed, in milliseconds: its lock is stale by then. */
+/** Age from which the note of a dead process is removed, in milliseconds: its lock is stale by then. */
 const OLD = 24 * 3600 * 1000
 
 /**
  * Leaves a note with the name of a process, by default this one.
- * @returns false when one is there, or none can be.
+ * @returns false when the note exists, or can't be created.
  */
 export function leaveNote(name: string, process?: string): boolean {
   for (let attempt = 0; attempt < 3; attempt++) {
@@ -31,7 +32,7 @@ export function leaveNote(name: string, process?: string): boolean {
   return false
 }
 
-/** The process that left a note; undefined when there is none. */
+/** Returns the process that left a note; undefined if there is none. */
 export function readNote(name: string): string | undefined {
   try {
     return readlinkSync(pathOf(name))
@@ -40,7 +41,7 @@ export function readNote(name: string): string | undefined {
   }
 }
 
-/** Removes a note. @returns whether it was this call that removed it. */
+/** Removes a note. @returns whether this call has removed it. */
 export function removeNote(name: string): boolean {
   try {
     unlinkSync(pathOf(name))
@@ -50,7 +51,7 @@ export function removeNote(name: string): boolean {
   }
 }
 
-/** The names of the notes in a folder of notes; undefined when there is no such folder. */
+/** Returns the names of the notes in a folder of notes; undefined if there is no such folder. */
 export function notesIn(folder: string): string[] | undefined {
   try {
     return readdirSync(pathOf(folder))
@@ -72,8 +73,8 @@ export function removeIfEmpty(folder: string): void {
 let swept: string | undefined
 
 /**
- * Removes old notes of processes that died, once. Those of holders stay where proper-lockfile took the lock over, and
- * those of waiters where no caller has waited since.
+ * Removes old notes of dead processes, once. The note of a holder remains when proper-lockfile has taken the lock over,
+ * and the note of a waiter when no caller has waited since.
  */
 function sweep(): void {
   const folder = root()
@@ -101,7 +102,7 @@ function root(): string {
   return join(tmpdir(), `signalbox-lockfile-${process.getuid?.() ?? 'user'}-${thisPlace()}`)
 }
 
-/** @throws Error when another user could leave notes, or there are none yet */
+/** @throws Error when another user could leave notes, or the folder does not exist yet */
 function pathOf(name: string): string {
   const folder = root()
   const found = lstatSync(folder)
@@ -111,7 +112,7 @@ function pathOf(name: string): string {
   return join(folder, name)
 }
 
-/** Makes the folders for a note. */
+/** Creates the folders for a note. */
 function prepare(name: string): boolean {
   try {
     mkdirSync(join(root(), dirname(name)), { recursive: true, mode: 0o700 })

@@ -1,11 +1,11 @@
 import { resolve } from 'node:path'
 import { disk, type FileSystem } from './file-system.js'
 
-/** How often and after which delays `lock` tries again, as in the package `retry`. */
+/** How often and after which delays `lock` retries, as in the package `retry`. */
 export interface RetryOptions {
   /** Number of retries after the first attempt. Default: 10. */
   retries?: number | undefined
-  /** Each delay is the one before times this. Default: 2. */
+  /** The factor by which each delay is longer than the one before. Default: 2. */
   factor?: number | undefined
   /** The first delay, in milliseconds. Default: 1000. */
   minTimeout?: number | undefined
@@ -26,11 +26,12 @@ export interface UnlockOptions {
   /** Whether to resolve symbolic links of the path, which must then exist. Default: true. */
   realpath?: boolean | undefined
   /**
-   * A file system with the callback functions of `node:fs`, and their Sync forms for the Sync functions. With one, a
-   * lock does only what proper-lockfile does: a dead holder is noticed after `stale`, and waiters poll. Default:
+   * A file system with the callback functions of `node:fs`, and their Sync forms for the Sync functions. With this
+   * option, a lock works only as in proper-lockfile: a dead holder is noticed after `stale`, and waiters poll. Default:
    * `node:fs`.
    */
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- Any file system that has the functions, as in @types/proper-lockfile.
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- Any file system that has the functions, as in
+  // @types/proper-lockfile.
   fs?: any
   /** The folder that is the lock. Default: the path of the file with `.lock` appended. */
   lockfilePath?: string | undefined
@@ -38,7 +39,7 @@ export interface UnlockOptions {
 
 /** Options of `check` and `checkSync`. */
 export interface CheckOptions extends UnlockOptions {
-  /** After how long without an update a lock is stale, in milliseconds. Minimum: 2000. Default: 10000. */
+  /** Time without an update after which a lock is stale, in milliseconds. Minimum: 2000. Default: 10000. */
   stale?: number | undefined
 }
 
@@ -52,8 +53,8 @@ export interface LockOptions extends CheckOptions {
    */
   retries?: number | RetryOptions | number[] | undefined
   /**
-   * Called when the lock was removed, or not updated for as long as `stale`. Its error has the code `ECOMPROMISED`.
-   * Default: a warning of the process with that code; proper-lockfile throws the error in a timer, which ends the
+   * Called when the lock was removed, or not updated for the time `stale`. The error has the code `ECOMPROMISED`.
+   * Default: emits a process warning with that code. proper-lockfile throws the error in a timer, which ends the
    * process.
    */
   onCompromised?: ((error: Error) => unknown) | undefined
@@ -65,12 +66,12 @@ export const MIN_STALE = 2000
 const MIN_UPDATE = 1000
 const DEFAULT_STALE = 10_000
 
-/** An option that is undefined counts as left out. */
+/** Returns the time after which a lock is stale, in milliseconds. */
 export function staleOf({ stale = DEFAULT_STALE }: CheckOptions): number {
   return Math.max(stale || 0, MIN_STALE)
 }
 
-/** How often to update, in milliseconds. */
+/** Returns how often to update, in milliseconds. */
 export function updateOf({ update }: LockOptions, stale: number): number {
   const wanted = update ?? stale / 2
   return Math.max(Math.min(wanted || 0, stale / 2), MIN_UPDATE)
@@ -78,22 +79,22 @@ export function updateOf({ update }: LockOptions, stale: number): number {
 
 /** How to retry. */
 export interface Retries extends RetryOptions {
-  /** The delays, in place of those that are computed. */
+  /** The delays, instead of computed ones. */
   readonly delays?: readonly number[]
 }
 
-/** How to retry, as an object. */
+/** Returns how to retry, as an object. */
 export function retriesOf({ retries }: LockOptions): Retries {
   if (Array.isArray(retries)) return { delays: retries }
   return typeof retries === 'object' && retries !== null ? retries : { retries: retries || 0 }
 }
 
-/** The path of the folder that locks a file. */
+/** Returns the path of the folder that locks a file. */
 export function folderOf(file: string, { lockfilePath }: UnlockOptions): string {
   return resolve(lockfilePath || `${file}.lock`)
 }
 
-/** The file system of the caller, or the disk. */
+/** Returns the file system of the caller, or the disk. */
 export function fileSystemOf({ fs }: UnlockOptions): FileSystem {
   return (fs ?? disk) as FileSystem
 }

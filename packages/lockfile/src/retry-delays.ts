@@ -1,7 +1,7 @@
 import type { Retries } from './options.js'
 
 /**
- * The delays between attempts, in milliseconds, as the package `retry` computes them.
+ * Returns the delays between attempts, in milliseconds, as the package `retry` computes them.
  * @throws Error when `minTimeout` is above `maxTimeout`
  */
 export function retryDelays(options: Retries): Iterable<number> {

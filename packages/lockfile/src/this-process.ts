@@ -6,16 +6,16 @@ import { basename } from 'node:path'
 let found: { readonly name: string; readonly place: string } | undefined
 
 /**
- * Names this process, or this thread on Linux. {@link isDead} tells whether it has ended.
- * @throws Error when the system does not say
+ * Returns a name of this process, or on Linux of this thread. {@link isDead} tells whether it has ended.
+ * @throws Error when the system does not provide it
  */
 export function thisProcess(): string {
   return self().name
 }
 
 /**
- * Names where process ids mean the same processes: another name in each container, and after each start of the machine.
- * @throws Error when the system does not say
+ * Returns a name of the scope of process IDs. On Linux, it differs in each container and after each boot.
+ * @throws Error when the system does not provide it
  */
 export function thisPlace(): string {
   return self().place
@@ -37,12 +37,12 @@ function linuxPlace(): string {
   return `${bootId} ${readlinkSync('/proc/self/ns/pid')} ${time}`
 }
 
-/** On Linux, threads have ids like processes, so a worker thread that was terminated is known to have ended. */
+/** On Linux, threads have IDs like processes, so a terminated worker thread is known to have ended. */
 function thisThread(): string {
   return `${basename(readlinkSync('/proc/thread-self'))} ${String(startOf('thread-self'))}`
 }
 
-/** Whether a process of this place is known to have ended, by the name that it has for itself. */
+/** Whether a process of this place is known to have ended. @param name the result of its {@link thisProcess}. */
 export function isDead(name: string): boolean {
   const [, pid, start] = /^(\d+) (\d+)$/.exec(name) ?? []
   if (pid === undefined) return false
@@ -53,15 +53,15 @@ export function isDead(name: string): boolean {
   }
   if (process.platform !== 'linux') return false
   try {
-    // A process that has ended keeps its id until its parent takes note. Then another one may get it.
+    // A process that has ended keeps its ID until its parent waits for it. Then another process may get the ID.
     return startOf(Number(pid)) !== start
   } catch {
-    // The system hides what it is.
+    // The system hides the process.
     return false
   }
 }
 
-/** When a process or thread started, in ticks of the kernel; undefined if it has ended. */
+/** Returns when a process or thread started, in ticks of the kernel; undefined if it has ended. */
 function startOf(pid: number | 'thread-self'): string | undefined {
   const text = readFileSync(`/proc/${pid}/stat`, 'latin1')
   // The second field is a name in parentheses, which may contain anything.

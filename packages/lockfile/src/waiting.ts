@@ -6,33 +6,33 @@ import { holderOf, lookSync } from './lock-folder.js'
 import { leaveNote, notesIn, readNote, removeIfEmpty, removeNote } from './notes.js'
 import { isDead } from './this-process.js'
 
-/** How often the first two in a queue look whether the holder is dead, in milliseconds. */
-const LOOK = 20
-/** How long each in a queue may leave a lock free before the next one tries to take it, in milliseconds. */
+/** How often the first two in a queue check whether the holder is dead, in milliseconds. */
+const CHECK_INTERVAL = 20
+/** How long each process in a queue may leave a lock free before the next one tries to take it, in milliseconds. */
 const GRACE = 200
-/** How often a lock is tried although nothing was noticed, such as on a network file system, in milliseconds. */
-const TRY = 1000
+/** How often to try the lock even if no change was noticed, for example on a network file system, in milliseconds. */
+const TRY_INTERVAL = 1000
 
-/** The waiting callers of this process by the folders that they wait for. */
-const crowds = new Map<string, Crowd>()
+/** The waiting callers of this process, by the folder for which they wait. */
+const groups = new Map<string, WaitingGroup>()
 
-/** Whether others wait already for a folder, in this process or another. */
+/** Whether others already wait for a folder, in this process or another. */
 export function isAwaited(folder: string): boolean {
-  return crowds.has(folder) || notesIn(queueOf(folder)) !== undefined
+  return groups.has(folder) || notesIn(queueOf(folder)) !== undefined
 }
 
-/** One caller that waits for the release of a lock folder, in a queue with those of this and other processes. */
+/** A caller that waits for the release of a lock folder, in a queue with callers of this and other processes. */
 export class WaitingCaller {
-  readonly #crowd: Crowd
+  readonly #group: WaitingGroup
   #wake: (() => void) | undefined
-  /** Whether it was woken while it did not wait. */
+  /** Whether the caller was woken while it did not wait. */
   #isWoken = false
 
   constructor(folder: string) {
-    let crowd = crowds.get(folder)
-    if (crowd === undefined) crowds.set(folder, (crowd = new Crowd(folder)))
-    this.#crowd = crowd
-    crowd.add(this)
+    let group = groups.get(folder)
+    if (group === undefined) groups.set(folder, (group = new WaitingGroup(folder)))
+    this.#group = group
+    group.add(this)
   }
 
   /** Calls the function as soon as there is a reason to try again. */
@@ -49,7 +49,7 @@ export class WaitingCaller {
   }
 
   leave(): void {
-    this.#crowd.remove(this)
+    this.#group.remove(this)
   }
 }
 
@@ -69,22 +69,22 @@ export async function pause(
 }
 
 /**
- * The callers of this process that wait for one folder. The first of them is in the queue of all processes, and is
- * woken when it is the first there, and the folder was removed or its holder is dead.
+ * The callers of this process that wait for one folder. The first of them has a place in the queue of all processes. It
+ * is woken when the folder was removed or its holder is dead, and it is the first in that queue.
  */
-class Crowd {
+class WaitingGroup {
   readonly #folder: string
   readonly #queue: string
   readonly #callers: WaitingCaller[] = []
   #watcher: FSWatcher | undefined
-  #looking: Timer | undefined
+  #checkTimer: Timer | undefined
   #ticket = ''
   #place = Infinity
-  /** The process that holds the lock, if it has left a note. */
+  /** The process that holds the lock, if it has left a note and the note was read. */
   #holder: string | undefined
   /** When the folder changed, and when it was last examined. */
   #changedAt = 0
-  #seenAt = 0
+  #examinedAt = 0
   /** When the folder was seen to be removed, or its holder to be dead. */
   #freeSince: number | undefined
   #lastTry = systemClock.now()
@@ -110,24 +110,24 @@ class Crowd {
   #begin(): void {
     try {
       const name = basename(this.#folder)
-      // The callback comes for what happens to other files of the directory, too.
+      // The callback is also called for changes of other files in the directory.
       const changed = (_: unknown, file: string | null) => {
         if (file === null || file === name) this.#change()
       }
       this.#watcher = watch(dirname(this.#folder), { persistent: false }, changed)
       this.#watcher.on('error', () => undefined)
     } catch {
-      // It is tried now and then.
+      // Without a watcher, the lock is tried every TRY_INTERVAL.
     }
     this.#queueUp()
-    this.#lookLater()
+    this.#checkLater()
   }
 
   #end(): void {
-    this.#looking?.cancel()
+    this.#checkTimer?.cancel()
     this.#watcher?.close()
     removeIfEmpty(this.#queue)
-    crowds.delete(this.#folder)
+    groups.delete(this.#folder)
   }
 
   /** Joins the queue of all processes at its end. */
@@ -139,42 +139,42 @@ class Crowd {
   }
 
   #change(): void {
-    this.#changedAt = this.#seenAt = systemClock.now()
+    this.#changedAt = this.#examinedAt = systemClock.now()
     this.#freeSince = existsSync(this.#folder) ? undefined : this.#changedAt
-    // Found later, because while many processes wait, most holders have gone before anybody needs to know them.
+    // The holder is found later: while many processes wait, most holders have left before their names are needed.
     this.#holder = undefined
     this.#place = this.#findPlace()
     if (this.#place === 0 && this.#freeSince !== undefined) this.#try()
   }
 
   /** Finds the holder. */
-  #see(now: number): void {
-    this.#seenAt = now
+  #findHolder(now: number): void {
+    this.#examinedAt = now
     const found = lookSync(this.#folder)
     if (found === undefined) this.#freeSince = now
     else this.#holder = holderOf(found)
   }
 
-  #lookLater(): void {
+  #checkLater(): void {
     const look = () => {
-      this.#lookLater()
-      this.#look()
+      this.#checkLater()
+      this.#check()
     }
-    // Those far behind have nothing to notice before those ahead of them have gone.
-    this.#looking = systemClock.after(this.#place <= 1 ? LOOK : GRACE, look, false)
+    // Processes further back have nothing to do before those ahead of them have left.
+    this.#checkTimer = systemClock.after(this.#place <= 1 ? CHECK_INTERVAL : GRACE, look, false)
   }
 
-  #look(): void {
+  #check(): void {
     const now = systemClock.now()
     this.#place = this.#findPlace()
     if (this.#freeSince === undefined) {
-      // A holder leaves its note after it has made the folder, and on a busy machine later than usual.
-      const pause = Math.min(this.#seenAt - this.#changedAt, TRY)
-      if (this.#holder === undefined && now - this.#seenAt >= pause) this.#see(now)
+      // A holder leaves its note after it has created the folder, and on a busy machine later than usual.
+      const pause = Math.min(this.#examinedAt - this.#changedAt, TRY_INTERVAL)
+      if (this.#holder === undefined && now - this.#examinedAt >= pause) this.#findHolder(now)
       if (this.#holder !== undefined && isDead(this.#holder)) this.#freeSince = now
     }
     const isTurn = this.#freeSince !== undefined && now - this.#freeSince >= this.#place * GRACE
-    if (isTurn || now - this.#lastTry >= TRY) this.#try()
+    if (isTurn || now - this.#lastTry >= TRY_INTERVAL) this.#try()
   }
 
   #try(): void {
@@ -185,7 +185,7 @@ class Crowd {
     this.#callers[0]!.wake()
   }
 
-  /** The number of processes ahead of this one. The first of them is alive. */
+  /** Returns the number of processes ahead of this one. The first of them is alive. */
   #findPlace(): number {
     const tickets = (notesIn(this.#queue) ?? []).map(name => `${this.#queue}/${name}`)
     // A ticket is missing if another process removed the folder of the queue just then, or a user deleted the notes.
@@ -202,7 +202,7 @@ class Crowd {
   }
 }
 
-/** The folder of notes about those that wait for a lock folder. */
+/** Returns the folder of notes about the waiters for a lock folder. */
 function queueOf(folder: string): string {
   return `queue-${createHash('sha256').update(folder).digest('hex').slice(0, 32)}`
 }

@@ -28,9 +28,10 @@ interface Waiting {
 }
 
 /**
- * Watches the threads whose sessions requests of this thread wait for, and frees what these sessions held as soon as
- * the process is dead. A request far behind in a queue watches those at its ends only, or each of N waiters would keep
- * N connections. If all of these have left, the visit of the next thread, which each thread makes, finds a dead one.
+ * Watches the threads with sessions for which requests of this thread wait, and frees what these sessions held as soon
+ * as they are dead. A request far back in a queue watches only the sessions at both ends of the queue, because otherwise
+ * each of N waiters would keep N connections. If all of these have left, the regular visit of the next thread, which
+ * each thread makes, finds a dead session.
  */
 export class DeathWatch {
   readonly #mailbox: Mailbox
@@ -164,8 +165,8 @@ export class DeathWatch {
   }
 
   /**
-   * Frees all that dead sessions had, and returns whether that is done. The requests that waited behind them look
-   * again. Never rejects.
+   * Frees everything that dead sessions held, and returns whether that has succeeded. Makes the requests behind them
+   * check again. Never rejects.
    */
   async #remove(dead: readonly string[]): Promise<boolean> {
     if (this.#stopped) return false

@@ -195,8 +195,8 @@ function inUse(where: Machine, machine: Machine): UnavailableError {
 function unproven(where: Machine, machine: Machine): UnavailableError {
   return new UnavailableError(
     `the folder was last used in another container or before a restart, ${shown(where)}, and not on ` +
-      `${shown(machine)}. Some of its boxes no longer have a socket, and a process that has the database open may have ` +
-      'one of these boxes: end that process first',
+      `${shown(machine)}. Some of its boxes no longer have a socket, and a process that has the database open may ` +
+      'have one of these boxes: end that process first',
   )
 }
 
