@@ -9,14 +9,14 @@ import type { Decided, KeyChange, RecordedIds } from './key-entry.js'
 import { homeOf, type OpenEntry } from './open-entry.js'
 import type { KeyValue, Reads } from './reads.js'
 
-/** What became of the commit of a set. */
+/** The result of the commit of a set. */
 export interface SetCommit {
   readonly outcome: CommitOutcome
-  /** Settles when its keys are written, or are left to the next box that meets it. */
+  /** Settles when its keys are written, or are left to the next box that finds the commit. */
   readonly written: Promise<void>
 }
 
-/** What the home of a set has decided about its commit. */
+/** The decision of a set's home about the commit of the set. */
 type AtHome =
   | { readonly state: 'overwritten'; readonly stamps: readonly (readonly [key: string, stamp: number])[] }
   | { readonly state: 'done'; readonly outcome: CommitOutcome; readonly decided?: Decided }
@@ -68,7 +68,7 @@ export class Commits {
         continue
       }
       const { outcome, decided } = decision
-      // What fails here is done by the next box that meets it: the commit is decided.
+      // The commit is decided. If writing its keys fails here, the next box that finds it writes them.
       const written = decided ? this.#dead.apply(home, decided).catch(() => undefined) : Promise.resolve()
       return { outcome, written }
     }

@@ -5,14 +5,14 @@ import type { Pointer } from './open-entry.js'
 
 /** How long a key must refer to a set that its home does not have until that set is ended, in milliseconds. */
 const MISSING_FOR = 3000
-/** After this long at its home, a commit is written to the other keys by any box that has met it, in milliseconds. */
+/** Age in milliseconds from which any box that finds a commit at its home writes it to the other keys. */
 const HELP_AFTER = 2000
-/** After this long, it matters no longer that a set was missing once, in milliseconds. */
+/** How long it is remembered that a set was missing once, in milliseconds. */
 const FORGOTTEN_AFTER = 4 * MISSING_FOR
-/** How often the sets that hold a key are looked up at most, in milliseconds. */
+/** Minimum time between two look-ups of the sets that hold a key, in milliseconds. */
 const INTERVAL = 500
 
-/** What the home of a set says about it. */
+/** The state of a set at its home. */
 type AtHome =
   | { readonly state: 'alive' }
   | { readonly state: 'missing' }
@@ -48,7 +48,7 @@ export class DeadSets {
     while (this.#underway.size > 0) await Promise.allSettled(this.#underway)
   }
 
-  /** Helps no longer. */
+  /** Stops helping other boxes. */
   end(): void {
     this.#isOver = true
     for (const timer of this.#helping.values()) timer.cancel()
@@ -76,7 +76,7 @@ export class DeadSets {
       ),
     )
     await this.#tracked(writing)
-    // If this fails, a box that meets the commit does it.
+    // If this fails, a box that finds the commit does it.
     this.#tracked(this.#decisions.forget(home, id)).catch(() => undefined)
   }
 
@@ -98,7 +98,7 @@ export class DeadSets {
     this.#helping.set(home, this.#clock.after(HELP_AFTER, help, false))
   }
 
-  /** Looks up the sets that hold a key, without being waited for. */
+  /** Starts looking up the sets that hold a key. */
   look(key: string): void {
     const now = this.#clock.now()
     if ((this.#looked.get(key) ?? -Infinity) > now - INTERVAL) return

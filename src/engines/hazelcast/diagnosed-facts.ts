@@ -7,7 +7,7 @@ import { memberTime, PRECISION } from './member-time.js'
 import { JSON_CLASS } from './scan.js'
 import type { ClockFacts } from '../../engine/kit/clock-findings.js'
 
-/** What a client can find out about a cluster. */
+/** The facts that a client can find out about a cluster. */
 export interface HazelcastFacts extends ClockFacts {
   readonly members: readonly MemberFacts[]
   readonly maps: readonly MapFacts[]
@@ -27,7 +27,7 @@ interface MemberFacts {
   readonly isLite: boolean
 }
 
-/** What a client can find out about the configuration of a map. */
+/** The facts that a client can find out about the configuration of a map. */
 export interface MapFacts {
   readonly name: string
   /** Number of members that have a backup of a change when it is confirmed; undefined if unknown. */

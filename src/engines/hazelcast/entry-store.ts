@@ -4,7 +4,9 @@ import { answered } from './call.js'
 import { DamagedEntryError } from './failures.js'
 import type { Package } from './link.js'
 
-/** The entries of keys, as texts. Each method throws what the client throws, and DamagedEntryError for other objects. */
+/**
+ * The entries of keys, as texts. Each method throws what the client throws, and DamagedEntryError for other objects.
+ */
 export interface EntryStore {
   get(key: string): Promise<string | undefined>
   /** Adds an entry if there is none. Otherwise returns the one that is there. */

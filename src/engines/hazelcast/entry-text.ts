@@ -15,7 +15,7 @@ const PHASES = ['waiting', 'reserved', 'here', 'held'] as const
 /** Each entry begins with this. */
 const STAMP = '{"stamp":'
 /**
- * Neither a JSON string nor an array contains this text, and what comes before the value has no other object. So its
+ * Neither a JSON string nor an array contains this text, and the text before the value has no other object. So its
  * first occurrence is the one of the entry itself.
  */
 const VALUE = ',"value":'

@@ -20,8 +20,8 @@ import type { MemberLocks } from './member-locks.js'
 import { exclusiveKeys, type OwnRequests } from './own-requests.js'
 
 /**
- * Maximum number of grants whose locks are renewed at the same time. A renewal takes several calls. If a box with thousands of
- * grants sent them all at once, the replies would come too late, and retries would add to them.
+ * Maximum number of grants whose locks are renewed at the same time. A renewal takes several calls. If a box with
+ * thousands of grants sent them all at once, the replies would come too late, and retries would add to them.
  */
 const RENEWED_AT_ONCE = 64
 
@@ -31,8 +31,8 @@ type Held = RequestStatus & { readonly state: 'held' }
 type Decide = <O extends Operation>(operation: O) => Promise<OutcomeOf<O>>
 
 /**
- * Executes operations. The entries of the keys decide between boxes. The exclusive keys of its grants are also locked on the
- * members, which excludes programs in other languages.
+ * Executes operations. The entries of the keys decide between boxes. The exclusive keys of its grants are also locked
+ * on the members, which excludes programs in other languages.
  */
 export class GrantLocks {
   readonly #place: HazelcastPlace
@@ -72,16 +72,16 @@ export class GrantLocks {
   }
 
   /**
-   * A request is not granted at once. So the keys that were locked for it are unlocked before it has its place in the queue:
-   * at a distance, that takes several round trips.
+   * A request is not granted at once. So the keys that were locked for it are unlocked before it has its place in the
+   * queue: at a distance, that takes several round trips.
    */
   blocked(id: string): void {
     if (this.#early.delete(id)) void this.#locks.unlock(id)
   }
 
   /**
-   * A request will probably be granted, so its keys are locked meanwhile. Called in the same tick as a change of an entry
-   * is sent: the client writes both to its connection at once, and a second write would cost as much as a call.
+   * A request will probably be granted, so its keys are locked meanwhile. Called in the same tick as a change of an
+   * entry is sent: the client writes both to its connection at once, and a second write would cost as much as a call.
    */
   granting({ id, claims }: LockRequest, lease: number): void {
     const keys = exclusiveKeys(claims)
@@ -91,7 +91,10 @@ export class GrantLocks {
     this.#early.set(id, locking)
   }
 
-  /** A request is about to be put at several keys, which takes several round trips. If it is likely to get them, locks them. */
+  /**
+   * A request is about to be put at several keys, which takes several round trips. If it is likely to get them, locks
+   * them.
+   */
   standing({ type, request, lease }: Enqueue | CheckIn): void {
     const keys = exclusiveKeys(request.claims)
     if (type === 'checkIn' ? this.#own.isWoken(request.id) : this.#areFree(keys))
@@ -139,15 +142,15 @@ export class GrantLocks {
     }
   }
 
-  /** Other programs get the keys with what was committed. */
+  /** Unlocks the keys after a commit, so that other programs get them with the committed values. */
   async #unlockWritten({ id }: LockRequest): Promise<void> {
     await this.#left(id)?.catch(() => undefined)
     await this.#locks.unlock(id)
   }
 
   /**
-   * Adds an unknown holder if the members have the key locked and its entry has no holder: another program has locked it,
-   * or a box is just locking or unlocking it. Members do not list locked keys.
+   * Adds an unknown holder if the members have the key locked and its entry has no holder: another program has locked
+   * it, or a box is just locking or unlocking it. Members do not list locked keys.
    */
   async #inspect(operation: Inspect): Promise<readonly RequestReport[]> {
     const { prefix: key, exact = false } = operation

@@ -64,8 +64,8 @@ export class GrantSigns {
   }
 
   /**
-   * Looks up the signs to which grants refer, unless that was done just now. Returns a promise if nothing is known of one.
-   * Never rejects.
+   * Looks up the signs to which grants refer, unless that was done just now. Returns a promise if nothing is known of
+   * one. Never rejects.
    */
   look(grants: Iterable<CoveredGrant>): Promise<unknown> | undefined {
     const unknown: Promise<void>[] = []
@@ -80,7 +80,9 @@ export class GrantSigns {
     return unknown.length > 0 ? Promise.all(unknown) : undefined
   }
 
-  /** When the sign has last renewed a grant, as far as it is known, as clock time; -Infinity if its box has died since. */
+  /**
+   * When the sign has last renewed a grant, as far as it is known, as clock time; -Infinity if its box has died since.
+   */
   renewedAt(grant: CoveredGrant): number {
     const { session, sign } = grant
     if (session === this.#session()) return this.#own.renewedAt(sign)
@@ -98,7 +100,10 @@ export class GrantSigns {
     return found?.sign !== grant.sign || found.hasEnded
   }
 
-  /** Ends the sign of a grant, if it is still the one that this box knows. Otherwise looks it up. @throws what the client throws */
+  /**
+   * Ends the sign of a grant, if it is still the one that this box knows. Otherwise looks it up. @throws what the
+   * client throws
+   */
   async end(grant: CoveredGrant): Promise<void> {
     const { session } = grant
     if (session === this.#session()) {

@@ -1,6 +1,6 @@
 import type { Guarantees } from '../../base/guarantees.js'
 
-/** What the Hazelcast engine promises. */
+/** The guarantees of the Hazelcast engine. */
 export const hazelcastGuarantees: Guarantees = {
   engine: 'hazelcast',
   scope: 'network',

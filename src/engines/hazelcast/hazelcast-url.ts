@@ -18,7 +18,7 @@ const DEFAULT_CLUSTER = 'dev'
 const DEFAULT_MAP = 'signalbox'
 const DEFAULT_PORT = 5701
 const KNOWN = ['map']
-/** What the names of the two other maps have after the name of the map of locks. */
+/** The suffixes of the two other maps, after the name of the map of locks. */
 const TABLE = '.table'
 const VALUES = '.values'
 

@@ -26,7 +26,10 @@ const REPLY_TIMEOUT = 5000
 const LOCK_AFTER = { tries: 2, time: 50 }
 /** A change that can wait locks the entry later, because claims and releases must not wait for it, in milliseconds. */
 const PATIENT_LOCK_AFTER = 2000
-/** If the reply to a lock came this much later than one to a read, others had locked the entry meanwhile, in milliseconds. */
+/**
+ * If the reply to a lock came this much later than one to a read, others had locked the entry meanwhile, in
+ * milliseconds.
+ */
 const LOCKED_LATER = 20
 /** The longest pause before the first further try of a change that can wait, and of any, in milliseconds. */
 const BACK_OFF = { first: 4, most: 200 }
@@ -95,7 +98,10 @@ export interface EntryParts {
   readonly failure: (error: unknown) => Error
   /** Called when it is unknown whether a change was applied. */
   readonly unclear: () => void
-  /** The clock time by which a session had died, so that its requests that were seen have expired; -Infinity if it may live. */
+  /**
+   * The clock time by which a session had died, so that its requests that were seen have expired; -Infinity if it may
+   * live.
+   */
   readonly diedBefore: (session: string) => number
   readonly signs: Pick<Signs, 'isCovered' | 'seen'>
   readonly isAwaited: EntryContext['isAwaited']
@@ -176,8 +182,8 @@ export class KeyChanges<S extends OpenState> {
   }
 
   /**
-   * Another box has changed the entry, as a hint says. Anybody may have sent the hint: a change of a false text fails, and
-   * nothing else is decided without a read.
+   * Another box has changed the entry, as a hint says. Anybody may have sent the hint: a change of a false text fails,
+   * and nothing else is decided without a read.
    * @param text the new entry, if it is known.
    */
   changed(text: string | undefined): void {

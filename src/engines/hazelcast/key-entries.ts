@@ -39,7 +39,9 @@ export class KeyEntries {
     return this.#keys.get(key)?.certain
   }
 
-  /** The requests for a key alone that have neither been renewed nor checked in within their TTL, as far as it is known. */
+  /**
+   * The requests for a key alone that have neither been renewed nor checked in within their TTL, as far as it is known.
+   */
   overdue(key: string): readonly KeyRequest[] {
     return this.#keys.get(key)?.overdue.filter(({ set }) => !set) ?? []
   }

@@ -20,8 +20,8 @@ export interface KeyRequest {
   /** How long it lives after its last heartbeat, in milliseconds. */
   readonly ttl: number
   /**
-   * The change that was its last heartbeat. While it stays the same, the TTL runs down. Of a set at another key than the
-   * first: the change with which it came.
+   * The change that was its last heartbeat. While it stays the same, the TTL runs down. Of a set at another key than
+   * the first: the change with which it came.
    */
   readonly heartbeat: string
   /** The lease that it asked for, in milliseconds. */
@@ -74,7 +74,7 @@ export interface KeyLocks {
   readonly number: number
   /** The latest change of each box, oldest first, so the last one made this entry. */
   readonly marks: readonly Mark[]
-  /** In the order in which they are served. */
+  /** The requests, in the order of their turns. */
   readonly requests: readonly KeyRequest[]
   /** The sets that ended here last, by ID. A key that refers to one of them is freed at once. */
   readonly ended: readonly string[]
@@ -105,7 +105,7 @@ export function emptyEntry(floor = 0): KeyEntry {
   return { stamp: floor, version: 0, ids: [], value: undefined, locks }
 }
 
-/** Whether an entry has nothing that anybody needs. */
+/** Whether an entry has no data that any box needs. */
 export function isFree({ value, ids, locks }: KeyEntry): boolean {
   const now = Date.now()
   return (

@@ -42,7 +42,7 @@ import { Signs } from './signs.js'
 import { Sweeper } from './sweeper.js'
 import { ROOM, WaitingRoom } from './waiting-room.js'
 
-/** What changes a request that is in its entries. */
+/** Operations that change a request that is in its entries. */
 type Change = Exclude<Extract<Operation, { readonly request: LockRequest }>, Enqueue | CheckIn | Renew>
 
 /** Number of sessions whose signs are looked up for a key, unless one has just missed its turn. */
@@ -63,7 +63,7 @@ export interface MemberLocksOfRequests {
   releasing(id: string): void
 }
 
-/** What operations on keys need of their engine. */
+/** The parts of the engine that operations on keys use. */
 export interface OperationParts {
   readonly place: HazelcastPlace
   /** The name under which this box changes entries: its session. */
@@ -210,7 +210,7 @@ export class KeyOperations {
     return this.areFree(keys) && (keys.length === 1 || !this.#sets.areBusy(keys))
   }
 
-  /** Whether no request of any box claims one of these keys, as far as it is known, except those that leave them. */
+  /** Whether no request of any box claims one of these keys, as far as it is known, except requests that leave them. */
   areFree(keys: readonly string[]): boolean {
     return keys.every(key => this.#requestsOf(key).every(({ id }) => this.#leaving.has(id)))
   }
@@ -243,13 +243,13 @@ export class KeyOperations {
     this.#free.end()
   }
 
-  /** Leaves what this box would have deleted later to others. Never throws. */
+  /** Leaves entries that this box would have deleted later to other boxes. Never throws. */
   async leave(): Promise<void> {
     await Promise.all([this.#dead.settled(), this.#grants.leave()])
     if (this.#free.isLeft) await this.#parts.sessions.leaveFree()
   }
 
-  /** Removes what dead boxes have left, as it happens from time to time. Rejects if it may not be done. */
+  /** Removes the entries and requests of dead boxes, as the regular sweep does. Rejects if the box may not do so. */
   sweep(): Promise<void> {
     return this.#sweeper.sweep()
   }
@@ -329,7 +329,7 @@ export class KeyOperations {
           (state, machine, now): RenewedInEntry => {
             const before = state.request(request.id)?.lease
             if (!machine.decide(operation, now)) return 'lost'
-            // A grant that is asked for with the rest of its lease is not to be kept for longer.
+            // A grant that is requested with the rest of its lease must not be kept for longer.
             if (sign === undefined || before !== lease) return 'renewed'
             state.cover(request.id, sign)
             return 'covered'
@@ -495,7 +495,7 @@ export class KeyOperations {
     }
   }
 
-  /** Tells those who hold a key that a request waits for it. */
+  /** Tells the holders of a key that a request waits for it. */
   #tellHolders(key: string, { session }: LockRequest): void {
     const known = this.#entries.known(key)
     for (const other of known?.entry.locks.requests ?? [])
@@ -503,7 +503,7 @@ export class KeyOperations {
         this.#parts.waitsFor(other.session, { type: 'look', id: other.id, key, text: known?.text })
   }
 
-  /** Frees keys from those ahead of a request that are dead, without being waited for. */
+  /** Starts freeing keys from dead requests ahead of a request. */
   #lookBehind(keys: readonly string[]): void {
     for (const key of keys) if (this.#requestsOf(key).some(({ set }) => set)) this.#dead.look(key)
     this.#freed(keys).catch(() => undefined)
@@ -531,8 +531,8 @@ export class KeyOperations {
   }
 
   /**
-   * Looks up the signs of sessions of which nothing else is known, those first that are served first. Returns whether
-   * there are any.
+   * Looks up the signs of sessions of which nothing else is known, in the order of their turns. Returns whether there
+   * are any.
    */
   async #lookUpSigns(keys: readonly string[]): Promise<boolean> {
     const sessions = keys.flatMap(key => {
@@ -540,7 +540,7 @@ export class KeyOperations {
       const waiting = new Set(
         overdue.filter(({ phase }) => phase === 'waiting').map(({ session }) => session),
       )
-      // Those behind it may be dead, too, and each would miss its turn.
+      // The boxes of later requests may be dead, too, and each would miss its turn.
       const isMissed = overdue.some(({ phase }) => phase === 'reserved')
       return isMissed ? [...waiting] : [...waiting].slice(0, LOOKED_UP)
     })
@@ -548,7 +548,9 @@ export class KeyOperations {
     return sessions.length > 0
   }
 
-  /** Looks up the signs of the sessions of requests, if there are any. Never rejects: without them, boxes seem to live. */
+  /**
+   * Looks up the signs of the sessions of requests, if there are any. Never rejects: without them, boxes seem to live.
+   */
   #lookUpSignsOf(requests: readonly KeyRequest[]): Promise<unknown> | undefined {
     if (requests.length === 0) return undefined
     const looking = this.#signs.lookUp(requests.map(({ session }) => session))

@@ -71,9 +71,9 @@ export class MapLocks {
   /**
    * Renews a lock of this client for a lease from now. Returns false if it was lost.
    *
-   * Locking again sets the lease. The first renewal leaves the key locked twice. Each further one reverts one of the two and
-   * locks again, so it takes two calls, and the reply to the first says whether this client is still the owner. All calls
-   * of a renewal are executed in their order, because they go to one partition.
+   * Locking again sets the lease. The first renewal leaves the key locked twice. Each further one reverts one of the
+   * two and locks again, so it takes two calls, and the reply to the first says whether this client is still the owner.
+   * All calls of a renewal are executed in their order, because they go to one partition.
    */
   async renew(key: string, lease: number): Promise<boolean> {
     const map = await this.#map()
@@ -113,16 +113,18 @@ export class MapLocks {
     return false
   }
 
-  /** The key is not locked twice any more. @param isTooMany whether to revert a lock, unless the key was unlocked since. */
+  /**
+   * The key is no longer locked twice. @param isTooMany whether to revert a lock, unless the key was unlocked since.
+   */
   async #notTwice(map: KeyMap, key: string, isTooMany: boolean): Promise<void> {
     if (this.#twice.delete(key) && isTooMany)
       await answered(map.unlock(key), this.#clock).catch(() => undefined)
   }
 
   /**
-   * Sets the lease of a lock, and finds out whether it was lost. If the client has lost it, it acquires the lock with the
-   * second call and releases it with the third. A member does not report the owner of a lock: the first reply may be about
-   * another program that unlocks just then, hence the last call.
+   * Sets the lease of a lock, and finds out whether it was lost. If the client has lost it, it acquires the lock with
+   * the second call and releases it with the third. A member does not report the owner of a lock: the first reply may
+   * be about another program that unlocks just then, hence the last call.
    */
   async #check(map: KeyMap, key: string, lease: number): Promise<boolean> {
     const calls = Promise.allSettled([
@@ -145,7 +147,9 @@ export class MapLocks {
     return this.#tracked(this.#unlock(key))
   }
 
-  /** Unlocks a key with a short lease: if the client has repeated the lock, the key stays locked until the lease ends. */
+  /**
+   * Unlocks a key with a short lease: if the client has repeated the lock, the key stays locked until the lease ends.
+   */
   unlockOnce(key: string): Promise<void> {
     return this.#tracked(this.#unlockOnce(key))
   }

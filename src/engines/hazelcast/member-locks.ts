@@ -163,8 +163,8 @@ export class MemberLocks {
   }
 
   /**
-   * Unlocks all keys of a grant, and stops waiting for more. Settles when they are unlocked, also if an earlier call does it.
-   * Never throws: what remains locked ends with its lease.
+   * Unlocks all keys of a grant, and stops waiting for more. Settles when they are unlocked, also if an earlier call
+   * does it. Never throws: what remains locked ends with its lease.
    */
   async unlock(id: string): Promise<void> {
     const before = this.#unlocking.get(id)

@@ -30,12 +30,14 @@ import { coveredGrants, type CoveredGrant, type GrantSigns } from './grant-signs
 /** Maximum number of sets that ended in an entry and are still known there. */
 const MAX_ENDED = 16
 
-/** What decisions need in addition to the entry. */
+/** The parts that decisions use in addition to the entry. */
 export interface EntryContext {
   readonly sightings: Sightings
   readonly signs: Pick<Signs, 'isCovered' | 'seen'>
   readonly grants: Pick<GrantSigns, 'renewedAt' | 'hasEnded'>
-  /** Whether other sets wait in the waiting room for a key of a set that was there; undefined if this box does not know. */
+  /**
+   * Whether other sets wait in the waiting room for a key of a set that was there; undefined if this box does not know.
+   */
   readonly isAwaited: (id: string, key: string) => boolean | undefined
   /** Returns a version above this one that this box has never used. */
   readonly nextVersion: (above: number) => number
@@ -276,7 +278,9 @@ export class OpenEntry extends MemoryState {
     return request && this.#parts.has(request) ? request : undefined
   }
 
-  /** Puts a set at the end of the queue, which the caller serves then. @param ttl of a home, in milliseconds. */
+  /**
+   * Puts a set at the end of the queue. The caller must then grant what it can. @param ttl of a home, in milliseconds.
+   */
   appendPart({ id, session, claims, label }: LockRequest, lease: number, ttl: number): void {
     const claim = claims.find(each => each.key === this.key)!
     const others = claims.filter(each => each !== claim)

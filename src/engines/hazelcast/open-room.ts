@@ -23,7 +23,7 @@ export class OpenRoom extends MemoryState {
     this.#now = clock.now()
     for (const each of entry.locks.requests) {
       const { id, session, phase, lease, number, label, set } = each
-      // A set that was granted here has nothing yet, so the signs of its box keep it as they keep one that waits.
+      // A set that was granted here does not hold its keys yet, so the signs of its box keep it like one that waits.
       const isCovered = phase !== 'reserved' && signs.isCovered(each)
       const signed = isCovered ? signs.seen(session) + coverTtl(lease) : -Infinity
       const expires = Math.max(sightings.expiry(each), signed)

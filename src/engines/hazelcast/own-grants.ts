@@ -6,8 +6,8 @@ import type { EntryStore } from './entry-store.js'
 import { decodeGrantSign, encodeGrantSign, grantSignKey } from './grant-sign-text.js'
 
 /**
- * The shortest lease that the sign keeps, in milliseconds. Others look at the sign once a second, so it is too coarse for
- * a shorter one.
+ * The shortest lease that the sign keeps, in milliseconds. Others look at the sign once a second, so it is too coarse
+ * for a shorter one.
  */
 const COVERED_FROM = 3000
 /** Maximum number of entries in which grants are renewed at the same time. */
@@ -20,7 +20,7 @@ const TIMEOUT = 5000
 /** What the entry of a grant says about its renewal. A grant that is `covered` refers to the sign. */
 export type RenewedInEntry = 'lost' | 'renewed' | 'covered'
 
-/** What the grants of a box need. */
+/** The parts of the engine that the grants of a box use. */
 export interface OwnGrantsParts {
   readonly store: Pick<EntryStore, 'add' | 'get' | 'replace' | 'remove'>
   readonly clock: Clock
@@ -38,10 +38,10 @@ interface Covered {
 }
 
 /**
- * Renews the grants of this box. The first renewal of a grant changes its entry, which then refers to the sign of the box.
- * Each later one only sends that sign, one for all renewals of a tick, so a grant that is held for long costs its entry
- * nothing. Another box that takes such a grant ends the sign first. Then, and whenever this box can't be sure, each grant is
- * renewed in its entry again.
+ * Renews the grants of this box. The first renewal of a grant changes its entry, which then refers to the sign of the
+ * box. Each later one only sends that sign, one for all renewals of a tick, so a grant that is held for long costs its
+ * entry nothing. Another box that takes such a grant ends the sign first. Then, and whenever this box can't be sure,
+ * each grant is renewed in its entry again.
  */
 export class OwnGrants {
   readonly #parts: OwnGrantsParts

@@ -84,7 +84,9 @@ export class Reports {
     return ids.size
   }
 
-  /** Removes the requests of sessions that have ended from the entries. A box that has come back since keeps its own. */
+  /**
+   * Removes the requests of sessions that have ended from the entries. A box that has come back since keeps its own.
+   */
   async removeEnded(sessions: readonly string[]): Promise<void> {
     const ended = new Set(sessions)
     for (const session of sessions) await this.#room.revoke(session)
@@ -145,7 +147,9 @@ export class Reports {
   }
 }
 
-/** Does work on keys, not on all of them at the same time. A key whose entry another program has written is left out. */
+/**
+ * Does work on keys, not on all of them at the same time. A key whose entry another program has written is left out.
+ */
 async function inParts<T>(keys: readonly string[], work: (key: string) => Promise<T>): Promise<T[]> {
   const done: T[] = []
   for (let at = 0; at < keys.length; at += AT_ONCE)

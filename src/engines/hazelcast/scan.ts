@@ -48,8 +48,8 @@ export class Scan {
   }
 
   /**
-   * Returns the keys of entries that have neither a value nor requests, and that were last used by this time before now.
-   * An entry of the future counts, too: its box had a wrong clock.
+   * Returns the keys of entries that have neither a value nor requests, and that were last used by this time before
+   * now. An entry of the future counts, too: its box had a wrong clock.
    */
   async unused(time: number): Promise<string[]> {
     const { Predicates } = this.#package

@@ -80,8 +80,8 @@ export class Sessions {
   }
 
   /**
-   * The clock time by which the session had died; -Infinity if it may live. A box that was stopped or idle for long writes
-   * its entries again before its next lease, so its later requests are not dead.
+   * The clock time by which the session had died; -Infinity if it may live. A box that was stopped or idle for long
+   * writes its entries again before its next lease, so its later requests are not dead.
    */
   diedBefore(session: string): number {
     return this.isDead(session) ? this.#lookedUp.get(session)!.at : -Infinity
@@ -125,7 +125,7 @@ export class Sessions {
     return silent.filter(session => Number(ends.get(expiryKey(session)) ?? Infinity) < now)
   }
 
-  /** Whether this box is to clean up now. @param interval for which no other box is. @throws what the client throws */
+  /** Whether this box must clean up now. @param interval for which no other box does. @throws what the client throws */
   async isSweeper(interval: number): Promise<boolean> {
     const map = await this.#map()
     return (await answered(map.putIfAbsent(SWEPT_KEY, this.#own!.session, interval), this.#clock)) === null
@@ -165,13 +165,13 @@ export class Sessions {
     return { sessions, marks }
   }
 
-  /** The entries to which these marks refer are looked for. @throws what the client throws */
+  /** Removes marks, after the search for the entries to which they refer. @throws what the client throws */
   async swept(marks: readonly string[]): Promise<void> {
     const map = await this.#map()
     await answered(Promise.all(marks.map(mark => map.delete(mark))), this.#clock)
   }
 
-  /** Nothing of these sessions is left. @throws what the client throws */
+  /** Forgets sessions that have left nothing. @throws what the client throws */
   async forget(sessions: readonly string[]): Promise<void> {
     const map = await this.#map()
     await answered(Promise.all(sessions.map(session => map.delete(expiryKey(session)))), this.#clock)

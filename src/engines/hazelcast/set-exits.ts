@@ -8,7 +8,10 @@ import type { OwnSet } from './own-set.js'
 import { othersOf } from './set-rules.js'
 import type { WaitingRoom } from './waiting-room.js'
 
-/** How long it matters that it is unknown whether a set has committed, in milliseconds: until no attempt to leave follows. */
+/**
+ * How long it matters that it is unknown whether a set has committed, in milliseconds: until no attempt to leave
+ * follows.
+ */
 const UNCLEAR_FOR = 600_000
 
 /** Lets sets of this box leave their keys. A set that may have committed is not undone. */

@@ -17,7 +17,7 @@ const ENTER_WITHIN = 2000
 /** How long a key on which a set had to wait probably has other requests, in milliseconds. */
 const BUSY_FOR = 5000
 
-/** What became of a set at one of its keys. */
+/** The state of a set at one of its keys. */
 type Stood =
   | {
       readonly state: 'here' | 'blocked' | 'ended'
@@ -31,7 +31,7 @@ type Stood =
     }
   | { readonly state: 'mismatch'; readonly max: number }
 
-/** What the queues need of the other requests. */
+/** What the queues of sets need to know about other requests. */
 export interface SetQueuesParts {
   readonly decisions: Decisions
   readonly clock: Clock
@@ -41,7 +41,7 @@ export interface SetQueuesParts {
   readonly waits: (key: string, request: LockRequest) => void
 }
 
-/** Lets sets of this box stand in the queues of their keys. */
+/** Puts sets of this box into the queues of their keys. */
 export class SetQueues {
   readonly #decisions: Decisions
   readonly #clock: Clock

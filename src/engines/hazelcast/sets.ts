@@ -27,7 +27,7 @@ import type { InRoom, WaitingRoom } from './waiting-room.js'
 /** How long a set that has ended is remembered, in milliseconds. A key that it leaves later stays marked as awaited. */
 const ENDED_FOR = 10_000
 
-/** What sets need of the other requests. */
+/** What sets need to know about other requests, and to do with them. */
 export interface SetsParts extends SetQueuesParts {
   readonly room: WaitingRoom
   readonly leaving: Pick<Leaving, 'decided'>
@@ -47,8 +47,8 @@ export interface SetsParts extends SetQueuesParts {
 
 /**
  * Requests for several keys. The entry of the first key, the home, decides whether a set is granted; the entries of the
- * others refer to it. A set that finds all its keys free takes them at once. Any other waits in the waiting room for the
- * sets that came earlier, then in the queues of all its keys.
+ * others refer to it. A set that finds all its keys free takes them at once. Any other waits in the waiting room for
+ * the sets that came earlier, then in the queues of all its keys.
  */
 export class Sets {
   readonly #parts: SetsParts
@@ -96,7 +96,9 @@ export class Sets {
     return this.#queues.areBusy(keys)
   }
 
-  /** Settles when the sets of this box that came before have joined the queues of these keys; undefined if none has to. */
+  /**
+   * Settles when the sets of this box that came before have joined the queues of these keys; undefined if none has to.
+   */
   entered(claims: readonly Claim[]): Promise<unknown> | undefined {
     const entering = claims.flatMap(({ key }) => this.#entering.get(key) ?? [])
     return entering.length === 0 ? undefined : Promise.allSettled(entering)
@@ -365,7 +367,9 @@ export class Sets {
     )
   }
 
-  /** Makes later numbers of the other keys that are shared greater than that of the set. Returns the greatest before. */
+  /**
+   * Makes later numbers of the other keys that are shared greater than that of the set. Returns the greatest before.
+   */
   async #raise({ request, number }: OwnSet): Promise<number> {
     const shared = othersOf(request).filter(({ mode }) => mode !== 'exclusive')
     const numbers = await Promise.all(

@@ -30,8 +30,9 @@ interface Known {
 
 /**
  * The signs of life of boxes. Each box has one entry, which names the requests that wait, so that they write nothing to
- * their keys. The member drops it if no other follows. A box reads the signs of others only when it matters whether these
- * are silent, and until then assumes that they live. That costs others a place at most: a grant has its own lease.
+ * their keys. The member drops it if no other follows. A box reads the signs of others only when it matters whether
+ * these are silent, and until then assumes that they live. That costs others a place at most: a grant has its own
+ * lease.
  */
 export class Signs {
   readonly #store: SignStore

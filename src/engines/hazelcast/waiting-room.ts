@@ -19,7 +19,7 @@ const ROOM_KEY = 'sets'
 /** Stands for that entry in hints. No key is empty. */
 export const ROOM = ''
 
-/** What the waiting room says to a set. */
+/** The reply of the waiting room to a set. */
 export interface InRoom {
   readonly status: RequestStatus
   /** Its keys for which other sets wait here. */
@@ -71,7 +71,7 @@ export class WaitingRoom {
     return ids
   }
 
-  /** Drops sets that have expired, so that others are served. */
+  /** Drops sets that have expired, so that others get their turn. */
   async sweep(): Promise<void> {
     await this.#change((state, decide) => {
       const keys = Array.from(state.requests()).flatMap(({ claims }) => claims.map(({ key }) => key))
@@ -153,7 +153,7 @@ export class WaitingRoom {
   }
 }
 
-/** A set that is granted here has nothing yet, so it checks in as often as one that waits. */
+/** A set that is granted here does not hold its keys yet, so it checks in as often as one that waits. */
 function short({ lease, wait }: WaitTerms): WaitTerms {
   return { lease: Math.min(lease, WAITER_TTL), wait }
 }

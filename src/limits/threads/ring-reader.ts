@@ -17,7 +17,7 @@ export class RingReader {
   #unwritten: { readonly before: number; readonly since: number } | undefined
 
   /**
-   * @param patience time after which another thread writes a grant that was claimed and not written, in milliseconds.
+   * @param patience time after which this thread writes a grant that another one has claimed, in milliseconds.
    */
   constructor(ring: SharedRing, patience: number) {
     this.ring = ring
@@ -48,7 +48,7 @@ export class RingReader {
     const known = this.#unwritten
     if (!known || now - known.since >= this.#patience) {
       this.#unwritten = { before: head, since: now }
-      // All grants that were claimed by then have been waited for.
+      // All grants before this head have been unwritten for that time.
       if (known)
         for (let late = grant; isBefore(late, known.before); late = (late + 1) | 0) this.ring.write(late, now)
     }

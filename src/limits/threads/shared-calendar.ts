@@ -5,44 +5,44 @@ import { SharedWindow, type SharedUse } from './shared-window.js'
 import { numberOf, taggedWord, tagOf, TAGS } from './tagged-word.js'
 import type { Times } from '../local/times.js'
 
-/** Words: when the period began, and when it and the other one of two that follow each other end. */
+/** Words: the number and the beginning of the current period, and the ends of this period and of the one next to it. */
 const BEGUN = 0
 const ENDS = 1
 
-/** A shorter wait could be lost in rounding, in milliseconds. */
+/** Minimum wait, in milliseconds. A shorter one could be lost in rounding. */
 const MIN_WAIT = 0.001
 
-/** A period as the threads have begun it. */
+/** A period that the threads have begun. */
 interface BegunPeriod extends Period {
   readonly word: bigint
-  /** Clock time: permits given before do not count in it. */
+  /** Clock time. Permits granted before do not count in the period. */
   readonly since: number
 }
 
 /**
  * At most `limit` permits in each period of the wall clock: the grant `limit` before must be from before the period.
- * Grants have times of the monotonic clock, so the threads agree for each period on such a time at which it begins. The
- * first thread to see by the wall clock that the last period is over reads the clock and writes that time down. Only
- * then is anything given in the new period. A thread that has claimed grants looks at the wall clock again after they
- * are stamped. It gives them back if the period for which they were judged is over.
+ * Grants have times of the monotonic clock, so the threads agree on such a time as the beginning of each period. The
+ * first thread that finds by the wall clock that the last period is over reads the monotonic clock and stores that
+ * time. No permit of the new period is granted before. A thread that has claimed grants reads the wall clock again
+ * after they are stamped. It returns the grants if their period is over by then.
  *
- * So all grants of a period have times not before its beginning, and are counted as long as it lasts. Grants of the
- * period before that are stamped after its beginning are counted, too; they are rare.
+ * So all grants of a period have times not before its beginning, and are counted until it ends. Grants of the previous
+ * period that are stamped after this beginning are counted, too; they are rare.
  *
- * Periods are numbered. A period begins in two steps. The first thread writes its end into the word that the period
- * before the last does not need any more, and then its number and beginning into one word, which all threads use. If
- * that thread does not come to the second step, another thread does it.
+ * Periods are numbered. A period begins in two steps. The first thread writes the end of the period into the word that
+ * the period before the last no longer needs. It then writes the number and the beginning into one word, which all
+ * threads use. If that thread does not do the second step, another thread does it.
  */
 export class SharedCalendar extends SharedWindow {
   readonly #window: CalendarWindow
   readonly #times: Times
   readonly #words: BigInt64Array
   #period: BegunPeriod | undefined
-  /** The wall clock at the last look. */
+  /** The wall-clock time at the last `look`. */
   #wall = 0
   #now = 0
 
-  /** @param words of shared memory: three, zero at first. */
+  /** @param words three words of shared memory, initially zero. */
   constructor(window: CalendarWindow, times: Times, reader: RingReader, words: BigInt64Array) {
     super(window.limit, reader)
     this.#window = window
@@ -55,10 +55,10 @@ export class SharedCalendar extends SharedWindow {
     this.#now = now
     while (true) {
       const period = this.#current()
-      // Read after the period: what it shows was seen before, so a time far before that comes from a clock that was set
-      // back.
+      // Read after the period. The clock had shown a time in the period before, so if it now shows one far before the
+      // period, it was set back.
       const wall = (this.#wall = this.#times.wallNow())
-      // A smaller difference is waited for.
+      // After a smaller step, callers wait until the period ends.
       const isSetBack = period.end - wall > 2 * per
       if (wall < period.end && !isSetBack) return
       this.#begin(period, isSetBack)
@@ -68,10 +68,10 @@ export class SharedCalendar extends SharedWindow {
   readyAt(head: number, now: number, wanted: number, _others: number): number {
     const period = this.#period!
     const windows = this.windowsBefore(wanted)
-    // A grant that is not written yet is of this period, even where this thread read the clock before the period began.
+    // A grant that is not written yet counts in this period, even if this thread read the clock before it began.
     const present = Math.max(now, period.since)
     const time = this.reader.timeOf(this.grantBefore(head, wanted, windows), head, present)
-    // Permits that do not fit before the guard at the end go into the next period as if this one were full.
+    // At the end of the period, within the jitter, permits go into the next period, as if this one were full.
     const fits = time < period.since && this.#wall < period.end - this.#window.jitter
     const later = windows + (fits ? 0 : 1)
     if (later === 0) {
@@ -101,7 +101,7 @@ export class SharedCalendar extends SharedWindow {
     return this.#current().since
   }
 
-  /** @param wall a time of the wall clock that is still to come. */
+  /** @param wall a future time of the wall clock. */
   #clockTime(wall: number): number {
     return this.#now + Math.max(wall - this.#wall, MIN_WAIT)
   }
@@ -125,7 +125,7 @@ export class SharedCalendar extends SharedWindow {
   }
 
   /**
-   * @param isSetBack counts the period that the clock shows now as used up, because what was given in it is not known.
+   * @param isSetBack counts the period that the clock shows now as used up, because its earlier grants are not known.
    */
   #begin({ word }: BegunPeriod, isSetBack: boolean): void {
     const words = this.#words
@@ -138,12 +138,12 @@ export class SharedCalendar extends SharedWindow {
       const stored = 2 * end + (isSetBack ? USED_UP : 0)
       Atomics.compareExchange(words, place, before, taggedWord(number, stored))
     }
-    // Read here: grants of the period are stamped later, those of the last one mostly sooner.
+    // The clock is read here: grants of the new period are stamped later, and those of the last one mostly earlier.
     const { ring } = this.reader
     const since = taggedWord(number, ring.ticks(this.#times.now()))
     Atomics.compareExchange(words, BEGUN, word, since)
   }
 }
 
-/** A flag next to the end of a period: everything counts in it, and more. */
+/** A flag stored with the end of a period: all grants in the ring count in it, so the limit is used up. */
 const USED_UP = 1

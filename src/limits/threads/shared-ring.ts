@@ -11,27 +11,27 @@ import {
 import { COARSE, isBefore } from './thread-turns.js'
 
 /**
- * The times of the last grants of several threads, in a ring in shared memory. Grants are numbered. A thread that moves
- * the head on by compare-and-set has claimed the next numbers. It then writes its times into their slots.
+ * The times of the last grants of several threads, in a ring in shared memory. Grants are numbered. A thread claims the
+ * next numbers by advancing the head with compare-and-set. It then writes its times into their slots.
  *
- * A slot is one word, written at once by compare-and-set: the lap of the ring in which it was written, and a time.
- * While a slot still shows the lap before, its claimer is between claim and writing. When its call begins is not known,
- * so it counts as used now. A claimer that does not come back to write (its thread was ended or stands still) must not
- * stop the others. So after a while another thread writes the present in its stead. If the claimer comes back, it finds
- * that and has no permit.
+ * A slot is one word, written by compare-and-set: the lap of the ring in which it was written, and a time. While a slot
+ * still has the previous lap, its thread has claimed it and not written it. The time of the call is then unknown, so
+ * the grant counts as used now. A thread that never writes (it has ended or is blocked) must not stop the others. So
+ * after a while, another thread writes the current time in its place. If the first thread continues, it finds that and
+ * has no permit.
  *
- * Why the bound holds, with many threads and any of them stopped anywhere: a claim reads the head, then the clock, then
- * sees that the grant `limit` before it is a window old by that reading, then moves the head. Each of these readings is
- * not before the reading of the claim before it, because the head was moved in between. The time that is written was
- * read after the claim. So of two used grants that are `limit` or more apart, the later one's time is at least a window
- * after the earlier one's.
+ * Why the limit holds with many threads, of which any may be stopped anywhere: a claim reads the head, then the clock.
+ * It checks that by this reading the grant `limit` before it is a window old, and advances the head. Each of these
+ * readings is not before the reading of the previous claim, because the head was advanced in between. The time that is
+ * written was read after the claim. So of two used grants that are `limit` or more apart, the time of the later one is
+ * at least a window after that of the earlier one.
  *
- * A refund makes a slot free and moves times from before it up, so that the free slot becomes the next one that is
- * looked at. A time is written into its new slot before its old one is made free. So it is missing at no moment. At
- * most it is counted twice for a while, or until it is a window old when three movers get into each other's way. Of two
- * threads that move the same time, the one that finds its old slot free already takes back what it has written. A time
- * only ever moves up, so a thread that looks at several slots from the first to the last can't miss it on its way. All
- * times that are less than a window old stay within the `limit` slots before the head.
+ * A refund frees a slot and moves earlier times up, so that the free slot becomes the next one that is checked. A time
+ * is written into its new slot before its old one is freed, so it is never missing. It may be counted twice for a
+ * while, or until it is a window old if three threads move times at once. If two threads move the same time, the one
+ * that finds the old slot already free removes its new copy. Times only move up, so a thread that reads several slots
+ * from the first to the last can't miss one that moves. All times that are less than a window old stay within the
+ * `limit` slots before the head.
  */
 export class SharedRing {
   readonly memory: SharedArrayBuffer
@@ -40,7 +40,7 @@ export class SharedRing {
   readonly #slots: BigInt64Array
   readonly #capacity: number
   readonly #lapShift: number
-  /** The moment from which times count: on the system's monotonic clock, in milliseconds. */
+  /** The clock time from which stored times are counted, in milliseconds: on the system's monotonic clock. */
   readonly origin: number
 
   /** @param memory made by `SharedRing.memory`, of this or another thread. */
@@ -55,41 +55,41 @@ export class SharedRing {
   }
 
   /**
-   * @param limit the greatest that it will have to serve.
-   * @param origin a clock time far enough back that a grant of that time has come back.
+   * @param limit the greatest limit that uses the ring.
+   * @param origin a clock time so long ago that a grant of that time has returned.
    */
   static memory(limit: number, origin: number): SharedArrayBuffer {
     const capacity = capacityFor(limit)
     const memory = new SharedArrayBuffer(SLOT_BYTES + 8 * capacity)
     new Int32Array(memory)[CAPACITY] = capacity
     new Float64Array(memory, ORIGIN_BYTES, 1)[0] = origin
-    // As if written in the lap before the first, at the origin.
+    // All slots begin as if they were written in the lap before the first, at the origin.
     new BigInt64Array(memory, SLOT_BYTES, capacity).fill(taggedWord(TAGS - 1, 0))
     return memory
   }
 
-  /** Whether this was made by `SharedRing.memory` for such a limit. */
+  /** Whether this memory was made by `SharedRing.memory` for this limit. */
   static isOne(memory: SharedArrayBuffer, limit: number): boolean {
     const capacity = capacityFor(limit)
     return memory.byteLength === SLOT_BYTES + 8 * capacity && new Int32Array(memory)[CAPACITY] === capacity
   }
 
-  /** A clock time as it is stamped, not before it: parts of a millisecond since the origin. */
+  /** Returns a clock time as it is stamped, rounded up: parts of a millisecond since the origin. */
   ticks(time: number): number {
     return Math.ceil((time - this.origin) * TICKS)
   }
 
-  /** The clock time that was stamped. */
+  /** Returns the clock time that was stamped. */
   timeAt(ticks: number): number {
     return this.origin + ticks / TICKS
   }
 
-  /** Nothing is given before this clock time. */
+  /** No permit is granted before this clock time. */
   get pausedUntil(): number {
     return this.origin + Atomics.load(this.#control, PAUSED) / COARSE
   }
 
-  /** The latest of several pauses counts. @param time clock time, kept to a sixteenth of a second, not too early. */
+  /** The latest of several pauses counts. @param time clock time, rounded up to a sixteenth of a second. */
   pauseUntil(time: number): void {
     const wanted = Math.min(Math.ceil((time - this.origin) * COARSE), 2 ** 31 - 1)
     let known = Atomics.load(this.#control, PAUSED)
@@ -116,64 +116,64 @@ export class SharedRing {
     return Atomics.load(this.#control, HEAD)
   }
 
-  /** Milliseconds, not after the time that was stamped; undefined when the grant has not been written yet. */
+  /** Returns a clock time not after the one that was stamped; undefined if the grant has not been written yet. */
   timeOf(grant: number): number | undefined {
     const place = 2 * (grant & (this.#capacity - 1))
     const high = Atomics.load(this.#halves, place + HIGH)
     if (high >>> HIGH_NUMBER_BITS !== this.#lapOf(grant)) return undefined
     const low = Atomics.load(this.#halves, place + LOW)
-    // Had it been overwritten between the two, the head would have moved, which a claim finds out.
+    // If the slot was overwritten between the two reads, the head has moved, and a claim will fail.
     return this.timeAt((high & HIGH_NUMBER_MASK) * 2 ** 32 + (low >>> 0))
   }
 
-  /** Whether `n` grants from `head` on are now the caller's, to be stamped at once. */
+  /** Claims `n` grants from `head` on. The caller must stamp them at once. Returns whether it has got them. */
   claim(head: number, n: number): boolean {
     return Atomics.compareExchange(this.#control, HEAD, head, (head + n) | 0) === head
   }
 
-  /** Writes the time of claimed grants. @returns false when another thread did meanwhile: then they are no caller's. */
+  /** Writes the time of claimed grants. @returns false if another thread has written one of them: the claim is void. */
   stamp(head: number, n: number, time: number): boolean {
     let ours = true
     for (let index = 0; index < n; index++) ours = this.write((head + index) | 0, time) && ours
-    // Slots above that were given back could not be filled past a grant that was not written.
+    // Slots above that were refunded could not be filled while a grant below them was not written.
     const above = (head + n) | 0
     if (above !== this.head && this.isFree(above)) this.#moveUp(above, FREE)
     return ours
   }
 
-  /** Writes the time of a grant unless that has been done. */
+  /** Writes the time of a grant, unless it was written before. */
   write(grant: number, time: number): boolean {
     const slot = grant & (this.#capacity - 1)
     const lap = this.#lapOf(grant)
     while (true) {
       const before = Atomics.load(this.#slots, slot)
-      // Read after the whole word. Laps only increase: if this half is of the lap before, the whole was of that lap,
-      // too, or is overwritten already, which the exchange finds out.
+      // Read after the whole word. Laps only increase: if this half has the previous lap, the whole word had it, too,
+      // or was overwritten, and the exchange fails.
       const high = Atomics.load(this.#halves, 2 * slot + HIGH)
       if (high >>> HIGH_NUMBER_BITS !== ((lap - 1) & (TAGS - 1))) return false
-      // A time that a refund moves meanwhile is of the lap before, too.
+      // A time that a refund moves meanwhile also has the previous lap.
       if (Atomics.compareExchange(this.#slots, slot, before, taggedWord(lap, this.ticks(time))) === before)
         return true
     }
   }
 
-  /** Whether a grant was given back, so that its slot counts for nothing. */
+  /** Whether a grant was refunded, so that its slot does not count. */
   isFree(grant: number): boolean {
     return this.#ticksOf(grant) === FREE
   }
 
   /**
-   * Gives back `n` grants that were not used, and puts their slots before those that are in use.
-   * @param grant the first of them, as it was claimed. Where other refunds have moved them they are found after it.
+   * Returns `n` unused grants, and moves their free slots before those in use.
+   * @param grant the first of them, as it was claimed. If other refunds have moved them, they are found after it.
    * @param time with which they were stamped.
-   * @param old grants that were stamped before this time have come back by themselves.
+   * @param old grants that were stamped before this time no longer count.
    */
   refund(grant: number, n: number, time: number, old: number): void {
     const ticks = this.ticks(time)
     let left = n
     for (let step = 0; step < MAX_MOVED; step++) {
       const next = (grant + step) | 0
-      // Other threads may claim more meanwhile, and move up the grant that is looked for.
+      // Other threads may claim more grants meanwhile, and move up the one that is searched.
       if (next === this.head) return
       if (this.#ticksOf(next) !== ticks || !this.#exchange(next, ticks, FREE)) continue
       left--
@@ -182,8 +182,8 @@ export class SharedRing {
   }
 
   /**
-   * Moves times up into free slots: into those from the head to this one, which may have been given back while one
-   * between was not written, and into this one. @param old in ticks.
+   * Moves times up into free slots: into this one, and into those between it and the head, which may have been refunded
+   * while a grant between them was not written. @param old in ticks.
    */
   #moveUp(free: number, old: number): void {
     const { head } = this
@@ -195,9 +195,9 @@ export class SharedRing {
       const ticks = this.#ticksOf(grant)
       if (ticks === FREE) continue
       if (ticks === undefined || ticks < old) {
-        // Further down all grants have come back, and moving them would gain nothing.
+        // Further down, no grant counts any more, so moving them is useless.
         if (!isBefore(free, grant)) return
-        // Further up there may be a grant that is not written yet, and nothing moves past such a grant.
+        // Further up, a grant may not be written yet, and no time moves past such a grant.
         place = (grant - 1) | 0
         continue
       }
@@ -208,7 +208,7 @@ export class SharedRing {
     }
   }
 
-  /** The ticks written for a grant; undefined when none are, or when they are overwritten already. */
+  /** Returns the ticks written for a grant; undefined if none are written, or if they are overwritten. */
   #ticksOf(grant: number): number | undefined {
     const word = Atomics.load(this.#slots, grant & (this.#capacity - 1))
     return tagOf(word) === this.#lapOf(grant) ? numberOf(word) : undefined

@@ -24,7 +24,7 @@ export abstract class SharedWindow {
 
   /** @param head read before. @param now clock time, read after the head. */
   look(_head: number, _now: number): void {
-    // The ring is enough.
+    // Most rules need only the ring.
   }
 
   /**
@@ -50,7 +50,7 @@ export abstract class SharedWindow {
 
   /** Called when grants from the head on were claimed and stamped. @param late as in `Counter.take`. */
   given(_head: number, _n: number, _time: number, _late: number): void {
-    // The ring is enough.
+    // Most rules need only the ring.
   }
 
   /** The state of the limit, after `look`. */
@@ -66,7 +66,7 @@ export abstract class SharedWindow {
     return Math.ceil(wanted / this.limit) - 1
   }
 
-  /** The grant that must have returned for it. @param windows the number of windows before. */
+  /** Returns the grant that must have returned before it. @param windows the number of windows before. */
   protected grantBefore(head: number, wanted: number, windows: number): number {
     return (head + wanted - (windows + 1) * this.limit - 1) | 0
   }

@@ -1,6 +1,6 @@
 /**
- * Words of shared memory that are written in one step: 64 bits, of which seven are a tag that identifies the turn, and
- * 56 a number. The sign bit is not used.
+ * Words of shared memory that are written atomically. Of their 64 bits, seven are a tag that identifies the lap of a
+ * ring or a period, and 56 are a number. The sign bit is not used.
  */
 const NUMBER_BITS = 56n
 const NUMBER_MASK = (1n << NUMBER_BITS) - 1n
@@ -15,7 +15,7 @@ export const HIGH = 1 - LOW
 export const HIGH_NUMBER_BITS = 24
 export const HIGH_NUMBER_MASK = 2 ** HIGH_NUMBER_BITS - 1
 
-/** A word and its halves, to compose a value. */
+/** A word and its halves, for composing a value. */
 const word = new BigInt64Array(1)
 const wordHalves = new Int32Array(word.buffer)
 

@@ -2,7 +2,7 @@ import type { Waiters } from '../../base/waiters.js'
 import type { Turns } from '../local/permit-queue.js'
 import type { PermitWaiter } from '../local/permit-waiter.js'
 
-/** Maximum number of threads in the queue. A further one waits, too, but the others do not wait for it. */
+/** Maximum number of threads in the queue. Further threads wait, too, but other threads do not wait for them. */
 const PLACES = 256
 /**
  * Converts milliseconds to the coarse times of shared memory, sixteenths of a second: 31 bits last for four years.
@@ -12,9 +12,9 @@ export const COARSE = 16 / 1000
 export const TURNS_BYTES = 4 * (8 + 4 * PLACES)
 
 /**
- * Words at the beginning: the number of the last caller, the number of threads in the queue, the word that all threads
- * listen to, whether a thread has left a permit for earlier waiters, and when the threads that did not take it were
- * called.
+ * Words at the beginning: the number of the last caller, the number of threads in the queue, the word to which all
+ * threads listen, whether a thread has left a permit for earlier waiters, and when the threads that did not take it
+ * were notified.
  */
 const ARRIVALS = 0
 const STANDING = 1
@@ -33,9 +33,9 @@ const SEEN = 3
 const PLACE_WORDS = 4
 
 /**
- * The queue of threads that share a limit. The place of each is that of its first waiter, by the number that this
- * caller got when it came. The place also shows how many permits all its waiters want. So the callers of all threads
- * are served in the order in which they came: no caller takes a permit that an earlier waiter, in any thread, may need.
+ * The queue of threads that share a limit. The place of a thread has the number that its first waiter got on arrival,
+ * and the number of permits that all its waiters want. So the callers of all threads get permits in the order of their
+ * arrival: no caller takes a permit that an earlier waiter, in any thread, may need.
  */
 export class ThreadTurns implements Turns {
   readonly #words: Int32Array
@@ -67,7 +67,7 @@ export class ThreadTurns implements Turns {
     if (gaveUp) this.notify()
   }
 
-  /** Notifies the threads that left permits for waiters of this thread, which have taken what they can. */
+  /** Notifies the threads that left permits for waiters of this thread. These waiters have taken all that they can. */
   rest(): void {
     const words = this.#words
     if (Atomics.load(words, YIELDED) === 0) return
@@ -104,8 +104,8 @@ export class ThreadTurns implements Turns {
   /**
    * Called when permits have been available for some time, and earlier waiters have not taken them. Notifies all
    * threads. A thread that has not been seen for some time after that is removed from the queue: its event loop is
-   * blocked, or it has ended. If it comes back, it has its former place. A thread that is only not the first responds
-   * to the notification, and keeps its place.
+   * blocked, or it has ended. If it comes back, it gets its former place again. A live thread responds to the
+   * notification even if it is not the first, and keeps its place.
    * @param patience milliseconds.
    * @returns whether a thread was removed.
    */
