@@ -30,8 +30,7 @@ export interface UnlockOptions {
    * option, a lock works only as in proper-lockfile: a dead holder is noticed after `stale`, and waiters poll. Default:
    * `node:fs`.
    */
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- Any file system that has the functions, as in
-  // @types/proper-lockfile.
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- Any file system that has the functions, as in @types/proper-lockfile.
   fs?: any
   /** The folder that is the lock. Default: the path of the file with `.lock` appended. */
   lockfilePath?: string | undefined

@@ -48,7 +48,7 @@ export class RingReader {
     const known = this.#unwritten
     if (!known || now - known.since >= this.#patience) {
       this.#unwritten = { before: head, since: now }
-      // All grants before this head have been unwritten for that time.
+      // All grants that were claimed before this head have had that time to be written.
       if (known)
         for (let late = grant; isBefore(late, known.before); late = (late + 1) | 0) this.ring.write(late, now)
     }
