@@ -170,8 +170,14 @@ export class KeyOperations {
       look: requests => grants.look(coveredGrants(requests)),
     })
     this.#decisions = new Decisions(this.#entries, clock, parts.notify)
-    const ofRoom: Pick<EntryParts, 'seen' | 'look' | 'failure'> = {
+    const ofRoom: Pick<EntryParts, 'seen' | 'signs' | 'look' | 'failure'> = {
       seen: () => undefined,
+      signs: {
+        ...shared.signs,
+        // The last sign of this box still names a set that no longer waits, but may not have left the room.
+        isCovered: request =>
+          this.#isCovered(request) && (request.session !== by() || this.#sets.isWaiting(request.id)),
+      },
       look: (_, overdue) => this.#lookUpSignsOf(overdue()),
       failure: error => roomFailureOf(error, place),
     }
@@ -562,7 +568,7 @@ export class KeyOperations {
     return this.#entries.overdue(key).some(each => each.phase === 'waiting' && !this.#isCovered(each))
   }
 
-  #isCovered(request: KeyRequest): boolean {
+  #isCovered(request: Pick<KeyRequest, 'id' | 'session'>): boolean {
     return !this.#parts.sessions.isDead(request.session) && this.#signs.isCovered(request)
   }
 

@@ -22,7 +22,7 @@ export class Reports {
   readonly #room: WaitingRoom
   readonly #dead: DeadSets
   readonly #scan: Pick<Scan, 'inUse' | 'usedBy'>
-  readonly #sessions: Pick<Sessions, 'lookUpNow' | 'of'>
+  readonly #sessions: Pick<Sessions, 'isDead' | 'lookUpNow' | 'of'>
   readonly #lookUpSigns: (key: string) => Promise<boolean>
 
   /** @param lookUpSigns looks up whether boxes whose requests wait for a key live. Returns whether that was unknown. */
@@ -31,7 +31,7 @@ export class Reports {
     room: WaitingRoom,
     dead: DeadSets,
     scan: Pick<Scan, 'inUse' | 'usedBy'>,
-    sessions: Pick<Sessions, 'lookUpNow' | 'of'>,
+    sessions: Pick<Sessions, 'isDead' | 'lookUpNow' | 'of'>,
     lookUpSigns: (key: string) => Promise<boolean>,
   ) {
     this.#lookUpSigns = lookUpSigns
@@ -106,8 +106,9 @@ export class Reports {
           machine.decide({ type: 'cancel', request }, now)
       })
     })
-    // Only now are their homes known to be dead.
-    await inParts(withSets, key => this.#dead.free(key, ended))
+    // Only now are the requests at their homes removed. A box that has come back since is not dead.
+    const dead = new Set(sessions.filter(session => this.#sessions.isDead(session)))
+    await inParts(withSets, key => this.#dead.free(key, dead))
   }
 
   async #ofKey(key: string): Promise<Reported[]> {

@@ -116,3 +116,55 @@ test.each([
   const next = await third!.execute({ type: 'checkIn', request: of3!, ...terms })
   expect(next.state).toBe(signs ? 'queued' : 'held')
 })
+
+test('a set that the waiting room has granted keeps that while its box sends signs, although the room is slow', async () => {
+  const world = new PromptWorld()
+  opened.push(world)
+  const [holder, first, second] = ['holder', 'first', 'second'].map(name => world.box(name).operations)
+  const terms = { lease: 1000, wait: LEASE }
+  const [of1, of2] = ['first', 'second'].map(name => requestOf(name, '1', exclusive('a', name)))
+  await enqueue(holder!, requestOf('holder', '1', exclusive('first')))
+  await first!.execute({ type: 'enqueue', request: of1!, ...terms })
+  await second!.execute({ type: 'enqueue', request: of2!, ...terms })
+  world.entries.holdsBack = { box: 'first', key: 'room sets' }
+  const late: Promise<RequestStatus>[] = []
+  for (let passed = 0; passed < 2500; passed += 500) {
+    world.clock.advance(500)
+    late.push(first!.execute({ type: 'checkIn', request: of1!, ...terms }))
+    await first!.execute({ type: 'alive', session: 'first', requests: [of1!] })
+    await second!.execute({ type: 'checkIn', request: of2!, ...terms })
+    await settled()
+  }
+  world.entries.letGo()
+  const states = (await Promise.all(late)).map(({ state }) => state)
+  expect(new Set(states)).toEqual(new Set(['queued']))
+})
+
+test.each(['gives up', 'is granted'])(
+  'a set that %s, but cannot leave the waiting room, does not block its own box beyond its lease',
+  async how => {
+    const world = new PromptWorld()
+    opened.push(world)
+    const [holder, one] = ['holder', 'one'].map(name => world.box(name).operations)
+    const x = requestOf('holder', '1', exclusive('x'))
+    const held = await enqueue(holder!, x)
+    const set = requestOf('one', 'set', exclusive('a', 'x'))
+    expect((await enqueue(one!, set)).state).toBe('queued')
+    await checkIn(one!, set)
+    // The box sends no further sign, because nothing else waits.
+    await one!.execute({ type: 'alive', session: 'one', requests: [set] })
+    world.entries.holdsBack = { box: 'one', key: 'room sets' }
+    await release(holder!, x, held)
+    if (how === 'is granted') {
+      const granted = await checkIn(one!, set)
+      expect(granted.state).toBe('held')
+      await release(one!, set, granted)
+    } else one!.execute({ type: 'cancel', request: set }).catch(() => undefined)
+    for (let passed = 0; passed < 20_000; passed += 250) {
+      world.clock.advance(250)
+      await settled()
+    }
+    world.entries.holdsBack = undefined
+    expect((await enqueue(one!, requestOf('one', 'try', exclusive('a', 'x')), 0)).state).toBe('held')
+  },
+)
