@@ -1,11 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { publint } from 'publint'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Clone } from '../docs/shell-blocks.js'
 import { runProgram } from '../support/run-program.js'
-import { declarationsOf, pack, renew, type Tarball } from './pack.js'
+import { declarationsOf, installInto, pack, publintMessages, renew, type Tarball } from './pack.js'
 
 const timeLimit = 120_000
 
@@ -44,15 +43,11 @@ test('the conformance kit declares the public API that is committed; else renew 
 })
 
 test('the packed conformance kit passes publint', async () => {
-  const file = readFileSync(kit.path)
-  const { messages } = await publint({ strict: true, pack: { tarball: new Uint8Array(file).buffer } })
-  expect(messages).toEqual([])
+  expect(await publintMessages(kit)).toEqual([])
 })
 
 test('installed into an empty project, the conformance kit checks an engine, also in processes of its own', async () => {
-  writeFileSync(join(folder, 'package.json'), '{ "name": "empty", "private": true, "type": "module" }')
-  const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
-  await runProgram('npm', ['install', ...options, library.path, kit.path], { cwd: folder, timeLimit })
+  await installInto(folder, [library.path, kit.path])
   writeFileSync(
     join(folder, 'kit.js'),
     [

@@ -1,11 +1,10 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { publint } from 'publint'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Clone } from '../docs/shell-blocks.js'
 import { runProgram } from '../support/run-program.js'
-import { declarationsOf, pack, renew, type Tarball } from './pack.js'
+import { declarationsOf, installInto, pack, publintMessages, renew, type Tarball } from './pack.js'
 
 const timeLimit = 120_000
 
@@ -33,17 +32,12 @@ test('the package for lock files declares the public API that is committed; else
 })
 
 test('the package for lock files passes publint', async () => {
-  const file = readFileSync(lockfile.path)
-  const { messages } = await publint({ strict: true, pack: { tarball: new Uint8Array(file).buffer } })
-  expect(messages).toEqual([])
+  expect(await publintMessages(lockfile)).toEqual([])
 })
 
 test('installed beside Signalbox, it locks a file for modules and for CommonJS', async () => {
   const project = join(folder, 'project')
-  mkdirSync(project)
-  writeFileSync(join(project, 'package.json'), '{ "name": "empty", "private": true, "type": "module" }')
-  const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
-  await runProgram('npm', ['install', ...options, library.path, lockfile.path], { cwd: project, timeLimit })
+  await installInto(project, [library.path, lockfile.path])
   const body = `
     const release = await lock('package.json')
     const isLocked = await check('package.json')

@@ -1,12 +1,11 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { publint } from 'publint'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Clone } from '../docs/shell-blocks.js'
 import { runProgram } from '../support/run-program.js'
-import { declarationsOf, pack, renew, type Tarball } from './pack.js'
+import { declarationsOf, installInto, pack, publintMessages, renew, type Tarball } from './pack.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const timeLimit = 120_000
@@ -37,23 +36,15 @@ test('the adapter to NestJS declares the public API that is committed; else rene
 })
 
 test('the packed adapter to NestJS passes publint', async () => {
-  const file = readFileSync(adapter.path)
-  const { messages } = await publint({ strict: true, pack: { tarball: new Uint8Array(file).buffer } })
-  expect(messages).toEqual([])
+  expect(await publintMessages(adapter)).toEqual([])
 })
 
 test.each([11, 12])(
   'with Nest %i, CommonJS and ES modules load one copy of the adapter and of Signalbox',
   async version => {
     const project = join(folder, String(version))
-    mkdirSync(project)
-    writeFileSync(join(project, 'package.json'), '{ "name": "empty", "private": true }')
-    const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
     const nest = [`@nestjs/common@${version}`, `@nestjs/core@${version}`, 'reflect-metadata@0.2', 'rxjs@7']
-    await runProgram('npm', ['install', ...options, library.path, adapter.path, ...nest], {
-      cwd: project,
-      timeLimit,
-    })
+    await installInto(project, [library.path, adapter.path, ...nest], 'commonjs')
     writeFileSync(
       join(project, 'module.cjs'),
       [

@@ -1,4 +1,6 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { publint, type Message } from 'publint'
 import ts from 'typescript'
 import { runProgram } from '../support/run-program.js'
 
@@ -23,6 +25,24 @@ export async function pack(place: string, folder: string): Promise<Tarball> {
     },
   ]
   return { path: join(folder, filename), size, files: files.map(({ path }) => path) }
+}
+
+/** Returns what publint has to say about a package. */
+export async function publintMessages({ path }: Tarball): Promise<readonly Message[]> {
+  const tarball = new Uint8Array(readFileSync(path)).buffer
+  return (await publint({ strict: true, pack: { tarball } })).messages
+}
+
+/** Makes a project, in a folder that need not exist, and installs packages: paths of tarballs, or names. */
+export async function installInto(
+  project: string,
+  packages: readonly string[],
+  type: 'module' | 'commonjs' = 'module',
+): Promise<void> {
+  mkdirSync(project, { recursive: true })
+  writeFileSync(join(project, 'package.json'), JSON.stringify({ name: 'empty', private: true, type }))
+  const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
+  await runProgram('npm', ['install', ...options, ...packages], { cwd: project, timeLimit: 120_000 })
 }
 
 /** What to do when a report of declarations differs. */

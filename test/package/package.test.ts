@@ -12,13 +12,12 @@ import { createRequire, isBuiltin } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { publint } from 'publint'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { printedSchema } from '../../src/engines/postgres/printed-schema.js'
 import { readAllBlocks, readme } from '../docs/pages.js'
 import { Clone } from '../docs/shell-blocks.js'
 import { runProgram, type Output } from '../support/run-program.js'
-import { declarationsOf, pack, renew, type Tarball } from './pack.js'
+import { declarationsOf, installInto, pack, publintMessages, renew, type Tarball } from './pack.js'
 
 interface PackageManager {
   /** Its package, and the program in that. */
@@ -162,9 +161,7 @@ describe('the tarball', () => {
   })
 
   test('passes publint', async () => {
-    const file = readFileSync(tarball.path)
-    const { messages } = await publint({ strict: true, pack: { tarball: new Uint8Array(file).buffer } })
-    expect(messages).toEqual([])
+    expect(await publintMessages(tarball)).toEqual([])
   })
 
   test('has types that are right for every way to import it', async () => {
@@ -187,10 +184,7 @@ describe('installed into an empty project', () => {
 
   beforeAll(async () => {
     project = join(folder, 'project')
-    mkdirSync(project)
-    write('package.json', ['{ "name": "empty", "private": true }'])
-    const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
-    await runProgram('npm', ['install', ...options, tarball.path], { cwd: project, timeLimit })
+    await installInto(project, [tarball.path], 'commonjs')
   }, timeLimit)
 
   test('works from an ES module', async () => {

@@ -1,12 +1,11 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { publint } from 'publint'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Clone } from '../docs/shell-blocks.js'
 import { runProgram } from '../support/run-program.js'
 import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
-import { declarationsOf, pack, renew, type Tarball } from './pack.js'
+import { declarationsOf, installInto, pack, publintMessages, renew, type Tarball } from './pack.js'
 
 const timeLimit = 120_000
 
@@ -32,11 +31,10 @@ afterAll(async () => {
 /** Runs a program in an empty project with these packages. Returns its output. */
 async function run(name: string, tarballs: readonly Tarball[], lines: readonly string[]): Promise<string> {
   const project = join(folder, name)
-  mkdirSync(project)
-  writeFileSync(join(project, 'package.json'), '{ "name": "empty", "private": true, "type": "module" }')
-  const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
-  const paths = tarballs.map(({ path }) => path)
-  await runProgram('npm', ['install', ...options, ...paths], { cwd: project, timeLimit })
+  await installInto(
+    project,
+    tarballs.map(({ path }) => path),
+  )
   writeFileSync(join(project, 'program.js'), lines.join('\n'))
   return (await runProgram(process.execPath, ['program.js'], { cwd: project, timeLimit })).stdout
 }
@@ -52,9 +50,7 @@ test('the ZooKeeper client declares the public API that is committed; else renew
 })
 
 test('the packed ZooKeeper client passes publint', async () => {
-  const file = readFileSync(client.path)
-  const { messages } = await publint({ strict: true, pack: { tarball: new Uint8Array(file).buffer } })
-  expect(messages).toEqual([])
+  expect(await publintMessages(client)).toEqual([])
 })
 
 test('installed alone into an empty project, the ZooKeeper client works', async () => {
