@@ -25,8 +25,8 @@ const MAX_ATTEMPTS = 10
 const MAX_WINDOWS = 3
 
 /**
- * Returns the result of `work` for a new key. Repeats an attempt that took so long that a waiter had to report that it
- * lives, because the report is a check-in, too. A loaded machine may take several attempts.
+ * Returns the result of `work` for a new key. Repeats an attempt in which a waiter had to report that it lives, because
+ * the report is a check-in, too. A loaded machine may take several attempts.
  * @param work its signal aborts the requests that still wait after an attempt
  */
 async function undisturbed<T>(work: (key: string, signal: AbortSignal) => Promise<T>): Promise<T> {

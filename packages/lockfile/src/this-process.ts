@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, readlinkSync } from 'node:fs'
+import { lstatSync, readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { basename } from 'node:path'
 
@@ -33,8 +33,9 @@ function self(): { readonly name: string; readonly place: string } {
 function linuxPlace(): string {
   const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   // Kernels before 5.6, and those built without time namespaces, have one clock for all.
-  const time = existsSync('/proc/self/ns/time') ? readlinkSync('/proc/self/ns/time') : 'time'
-  return `${bootId} ${readlinkSync('/proc/self/ns/pid')} ${time}`
+  const hasClocks = lstatSync('/proc/self/ns/time', { throwIfNoEntry: false }) !== undefined
+  const clocks = hasClocks ? readlinkSync('/proc/self/ns/time') : 'time'
+  return `${bootId} ${readlinkSync('/proc/self/ns/pid')} ${clocks}`
 }
 
 /** On Linux, threads have IDs like processes, so a terminated worker thread is known to have ended. */

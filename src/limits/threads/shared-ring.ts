@@ -56,7 +56,7 @@ export class SharedRing {
 
   /**
    * @param limit the greatest limit that uses the ring.
-   * @param origin a clock time so long ago that a grant of that time has returned.
+   * @param origin a clock time in the past. Permits that were granted then are available again.
    */
   static memory(limit: number, origin: number): SharedArrayBuffer {
     const capacity = capacityFor(limit)

@@ -30,7 +30,7 @@ export interface VotingEngine {
 const DRIFT = 0.01
 const MIN_DRIFT = 2
 
-/** Returns the lease for the servers, so long that it does not end there before it ends here. */
+/** Returns the lease for the servers, with a margin for the drift of their clocks: it must not end there first. */
 export function leaseOnServer(lease: number): number {
   // mutant: lease-ends-on-server-first
   return lease * (1 + DRIFT) + MIN_DRIFT
