@@ -90,6 +90,8 @@ export class Reports {
   async removeEnded(sessions: readonly string[]): Promise<void> {
     const ended = new Set(sessions)
     for (const session of sessions) await this.#room.revoke(session)
+    // A box that has come back since is not among them.
+    const dead = new Set<string>()
     const withSets: string[] = []
     await inParts(await this.#scan.usedBy(sessions), async key => {
       const { all, sets } = await this.#decisions.at(key, state => ({
@@ -101,13 +103,13 @@ export class Reports {
       if (found.length === 0) return
       // Requests that were seen before that are dead.
       await this.#sessions.lookUpNow(found)
+      for (const session of found) if (this.#sessions.isDead(session)) dead.add(session)
       await this.#decisions.at(key, (state, machine, now) => {
         for (const request of found.flatMap(session => state.deadOf(session)))
           machine.decide({ type: 'cancel', request }, now)
       })
     })
-    // Only now are the requests at their homes removed. A box that has come back since is not dead.
-    const dead = new Set(sessions.filter(session => this.#sessions.isDead(session)))
+    // Only now are the requests at their homes removed.
     await inParts(withSets, key => this.#dead.free(key, dead))
   }
 
