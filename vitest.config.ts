@@ -14,7 +14,12 @@ const alias = [
   { find: /^signalbox\/limits$/, replacement: source('./src/limits/index.ts') },
   { find: /^signalbox\/engine$/, replacement: source('./src/engine/index.ts') },
   { find: /^signalbox-conformance$/, replacement: source('./packages/conformance/src/index.ts') },
+  { find: /^signalbox-hazelcast$/, replacement: source('./packages/hazelcast/src/index.ts') },
   { find: /^signalbox-lockfile$/, replacement: source('./packages/lockfile/src/index.ts') },
+  {
+    find: /^signalbox-zookeeper\/engine$/,
+    replacement: source('./packages/zookeeper/src/engine/index.ts'),
+  },
   { find: /^signalbox-zookeeper$/, replacement: source('./packages/zookeeper/src/index.ts') },
 ]
 

@@ -30,6 +30,12 @@ const outputs = [
   },
   {
     target: 'dist',
+    folder: 'packages/hazelcast/dist',
+    sources: 'packages/hazelcast/src',
+    project: 'packages/hazelcast/tsconfig.build.json',
+  },
+  {
+    target: 'dist',
     folder: 'packages/lockfile/dist',
     sources: 'packages/lockfile/src',
     project: 'packages/lockfile/tsconfig.build.json',
@@ -56,6 +62,7 @@ const outputs = [
 const packages = new Map([
   ['package', '.'],
   ['conformance-package', 'packages/conformance'],
+  ['hazelcast-package', 'packages/hazelcast'],
   ['lockfile-package', 'packages/lockfile'],
   ['zookeeper-package', 'packages/zookeeper'],
   ['nestjs-package', 'packages/nestjs'],

@@ -32,7 +32,7 @@ const {
 } = JSON.parse(readFileSync(join(place, 'package.json'), 'utf8'))
 /** Requires one of the optional packages. */
 const optional = new RegExp(
-  `\\brequire\\((["'](?:${Object.keys(peerDependenciesMeta).join('|')})["'])\\)`,
+  `\\brequire\\((["'](?:${Object.keys(peerDependenciesMeta).join('|')})(?:/[\\w/]+)?["'])\\)`,
   'g',
 )
 const entries = Object.values(exports).flatMap(
@@ -66,6 +66,7 @@ const packages = {
       'quiet.process': 'quiet.process',
     },
   },
+  'packages/hazelcast': { sources: 'src', programs: {} },
   'packages/lockfile': { sources: 'src', programs: {} },
   'packages/zookeeper': { sources: 'src', programs: {} },
   'packages/nestjs': { sources: 'src', programs: {} },

@@ -71,9 +71,11 @@ async function overNetwork() {
   /** @type {{ postgresGuarantees: Guarantees }} */
   const { postgresGuarantees } = await import(built('engines/postgres/guarantees.js'))
   /** @type {{ ZOOKEEPER_GUARANTEES: Guarantees }} */
-  const { ZOOKEEPER_GUARANTEES: zookeeperGuarantees } = await import(built('engines/zookeeper/guarantees.js'))
+  const { ZOOKEEPER_GUARANTEES: zookeeperGuarantees } = await import(
+    packed('zookeeper/dist/engine/guarantees.js')
+  )
   /** @type {{ hazelcastGuarantees: Guarantees }} */
-  const { hazelcastGuarantees } = await import(built('engines/hazelcast/guarantees.js'))
+  const { hazelcastGuarantees } = await import(packed('hazelcast/dist/guarantees.js'))
   return [
     { url: 'redis://host', guarantees: redisGuarantees, shownIn: 'redis' },
     { url: 'redis+cluster://host,host', guarantees: redisGuarantees, shownIn: 'redis-cluster' },
@@ -87,6 +89,11 @@ async function overNetwork() {
 /** @param {string} module */
 function built(module) {
   return new URL(`../dist/src/${module}`, import.meta.url).href
+}
+
+/** @param {string} module of one of our other packages */
+function packed(module) {
+  return new URL(`../packages/${module}`, import.meta.url).href
 }
 
 /** @typedef {import('signalbox').Guarantees} Guarantees */
@@ -115,14 +122,14 @@ const { PROMISES: promises } = await import(built('base/promises.js'))
  * @type {Partial<Record<string, { name: string, page: string }>>}
  */
 const engines = {
-  memory: { name: 'memory', page: 'memory.md' },
-  file: { name: 'file', page: 'file.md' },
-  redis: { name: 'Redis', page: 'redis.md' },
-  'redis+cluster': { name: 'Redis Cluster', page: 'redis.md' },
-  'redis-quorum': { name: 'Redis quorum', page: 'redis-quorum.md' },
-  postgres: { name: 'PostgreSQL', page: 'postgres.md' },
-  zookeeper: { name: 'ZooKeeper', page: 'zookeeper.md' },
-  hazelcast: { name: 'Hazelcast', page: 'hazelcast.md' },
+  memory: { name: 'memory', page: 'docs/memory.md' },
+  file: { name: 'file', page: 'docs/file.md' },
+  redis: { name: 'Redis', page: 'docs/redis.md' },
+  'redis+cluster': { name: 'Redis Cluster', page: 'docs/redis.md' },
+  'redis-quorum': { name: 'Redis quorum', page: 'docs/redis-quorum.md' },
+  postgres: { name: 'PostgreSQL', page: 'docs/postgres.md' },
+  zookeeper: { name: 'ZooKeeper', page: 'docs/zookeeper.md' },
+  hazelcast: { name: 'Hazelcast', page: 'packages/hazelcast/README.md' },
 }
 
 /** @param {Kind} box */
@@ -167,7 +174,7 @@ function brief(boxes) {
     ...plain.map(box => {
       const { name, page } = engineOf(box)
       const { scope, deadHolder, durability } = box.guarantees
-      return `| [${name}](docs/${page}) \`${box.url}\` | ${scope} | ${freed[deadHolder]} | ${kept[durability]} |`
+      return `| [${name}](${page}) \`${box.url}\` | ${scope} | ${freed[deadHolder]} | ${kept[durability]} |`
     }),
     '',
   ].join('\n')

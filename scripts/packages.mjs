@@ -1,20 +1,20 @@
 /** The packages from npm, in sets: each command installs those that it needs. */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { npm, root } from './command.mjs'
 
 /**
  * A folder for each set but `development`, which is a workspace of npm: its packages go into `node_modules` of the
- * checkout. No set but `development` and `nest` may depend on `signalbox`, not even through our other packages: its
- * folder is the checkout, and npm would install all workspaces of the checkout, so all sets.
+ * checkout. None may depend on `signalbox`: its folder is the checkout, and npm would install all workspaces of the
+ * checkout, so all sets. Therefore `.npmrc` has `legacy-peer-deps`, and our packages find `signalbox` by a link.
  */
 const folder = 'scripts/packages'
 /** Packages that run the programs: the dependencies of the checkout, and more. */
 const run = 'run'
 /** The devDependencies of the checkout, and the packages of `run`. */
 const development = 'development'
-/** Workspaces of `development`: to check the types of these packages, `signalbox` must be found from them. */
-const onSignalbox = ['packages/conformance', 'packages/lockfile']
+/** Our packages that `development` has besides those of `run`. npm links a workspace only if it is asked for. */
+const own = ['packages/conformance', 'packages/lockfile']
 
 /** The names of the sets. */
 export const packageSets = [development, run, 'peers', 'reference', 'packing', 'packed', 'runners', 'nest']
@@ -55,6 +55,7 @@ export function installSets(sets) {
     ...(includesRoot(wanted) ? ['--include-workspace-root'] : []),
     ...workspaces(wanted).map(path => `--workspace=${path}`),
   )
+  symlinkSync('..', join(root, 'node_modules/signalbox'), 'junction')
 }
 
 /**
@@ -67,9 +68,7 @@ function includesRoot(sets) {
 
 /** @param {readonly string[]} sets */
 function workspaces(sets) {
-  const paths = sets.flatMap(set =>
-    set === development ? [...onSignalbox, `${folder}/${run}`] : `${folder}/${set}`,
-  )
+  const paths = sets.flatMap(set => (set === development ? [...own, `${folder}/${run}`] : `${folder}/${set}`))
   return [...new Set(paths)]
 }
 

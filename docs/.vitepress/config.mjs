@@ -47,7 +47,7 @@ const sidebar = [
     PostgreSQL: '/docs/postgres',
     ZooKeeper: '/docs/zookeeper',
     'ZooKeeper client': '/packages/zookeeper/README',
-    Hazelcast: '/docs/hazelcast',
+    Hazelcast: '/packages/hazelcast/README',
     'Hosted services': '/docs/hosted',
   }),
   group('Evidence', {

@@ -31,6 +31,7 @@ export function checkSignal(signal: unknown): void {
 }
 
 /**
+ * Checks that options are an object with known names only.
  * @param example options as a caller writes them, for the error.
  * @throws InvalidArgumentError when the options are not an object, or one is unknown.
  */

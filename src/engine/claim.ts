@@ -21,7 +21,7 @@ export interface PermitsClaim {
 /** A claim on one key, in one mode. */
 export type Claim = ExclusiveClaim | SharedClaim | PermitsClaim
 
-/** The claims of a grant after a downgrade: each of them shared. */
+/** Returns the claims of a grant after a downgrade: each of them shared. */
 export function sharedClaims(claims: readonly Claim[]): readonly SharedClaim[] {
   return claims.map(({ key }) => ({ key, mode: 'shared' }))
 }
@@ -32,11 +32,12 @@ export function conflict(a: Claim, b: Claim): boolean {
   return a.mode !== 'shared' || b.mode !== 'shared'
 }
 
-/** The claims ahead of a place in a queue, as far as they affect the requests behind them. */
+/** The claims ahead of a place in the queue of a key. Says in O(1) whether one more claim is compatible with them. */
 export class Ahead {
   #first: Claim | undefined
   #permits = 0
 
+  /** Whether a claim is compatible with all claims that were added. */
   admits(claim: Claim): boolean {
     if (!this.#first) return true
     if (claim.mode === 'permits' && this.#first.mode === 'permits')

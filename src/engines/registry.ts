@@ -1,7 +1,9 @@
 import type { Engine } from '../engine/contract.js'
 import type { Diagnosis } from '../engine/diagnosis.js'
 import { InvalidArgumentError, shown } from '../base/errors.js'
-import type { ExistingHazelcast } from './hazelcast/existing-hazelcast.js'
+import { ifInstalled } from '../engine/kit/if-installed.js'
+import { missingPackage } from '../engine/kit/missing-package.js'
+import type { ExistingHazelcast } from './existing-hazelcast.js'
 import type { ExistingPostgres } from './postgres/existing-postgres.js'
 import type { ExistingRedisQuorum } from './redis/quorum/open.js'
 import type { ExistingRedis } from './redis/redis-options.js'
@@ -56,15 +58,14 @@ const engines: readonly Registered[] = [
   },
   {
     schemes: ['zookeeper', 'zookeeper+tls'],
-    open: async url => (await import('./zookeeper/open.js')).openZooKeeper(url as string),
-    diagnose: async url => (await import('./zookeeper/open.js')).diagnoseZooKeeper(url),
+    open: async url => (await zookeeper()).openZooKeeper(url as string),
+    diagnose: async url => (await zookeeper()).diagnoseZooKeeper(url),
   },
   {
     schemes: ['hazelcast'],
     option: 'hazelcast',
-    open: async source =>
-      (await import('./hazelcast/open.js')).openHazelcast(source as string | ExistingHazelcast),
-    diagnose: async url => (await import('./hazelcast/diagnose.js')).diagnoseHazelcast(url),
+    open: async source => (await hazelcast()).openHazelcast(source as string | ExistingHazelcast),
+    diagnose: async url => (await hazelcast()).diagnoseHazelcast(url),
   },
   {
     schemes: ['postgres', 'postgresql'],
@@ -74,6 +75,16 @@ const engines: readonly Registered[] = [
     diagnose: async url => (await import('./postgres/diagnose.js')).diagnosePostgres(url),
   },
 ]
+
+const zookeeper = () => companion('ZooKeeper', 'signalbox-zookeeper', import('signalbox-zookeeper/engine'))
+const hazelcast = () => companion('Hazelcast', 'signalbox-hazelcast', import('signalbox-hazelcast'))
+
+/** Returns the code of an engine that is in a package of its own. @throws MissingPackageError if it is not installed */
+async function companion<Code>(engine: string, name: string, loading: Promise<Code>): Promise<Code> {
+  const code = await ifInstalled(loading, name)
+  if (code === undefined) throw missingPackage(`${engine} needs a package`, [name])
+  return code
+}
 
 /**
  * The engine that a URL or an option of `open` names.

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { Client, HazelcastJsonValue } from 'hazelcast-client'
 import { expect, vi } from 'vitest'
 import type { Box } from '../../src/box.js'
-import { hazelcastGuarantees } from '../../src/engines/hazelcast/guarantees.js'
-import { mapNames } from '../../src/engines/hazelcast/hazelcast-url.js'
-import { openHazelcast } from '../../src/engines/hazelcast/open.js'
+import { hazelcastGuarantees } from '../../packages/hazelcast/src/guarantees.js'
+import { mapNames } from '../../packages/hazelcast/src/hazelcast-url.js'
+import { openHazelcast } from '../../packages/hazelcast/src/open.js'
 import { LostError } from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
@@ -185,7 +185,7 @@ export const hazelcast: EngineFixture = {
     const url = `hazelcast://${address}/${TEST_CLUSTER}?map=${map}`
     return {
       url,
-      engine: () => openHazelcast(url),
+      engine: () => Promise.resolve(openHazelcast(url)),
       size: async () => recordsOf(await counting(), map),
       keeps: 60_000,
       async spoil(store, key) {
@@ -209,7 +209,7 @@ export const hazelcast: EngineFixture = {
   async network({ url }) {
     const proxy = await Proxy.start((await server()).port)
     // The member reports its own address. Without smart routing, the client keeps its connection over the proxy.
-    const engine = await openHazelcast({
+    const engine = openHazelcast({
       hazelcast: {
         clusterName: TEST_CLUSTER,
         network: { clusterMembers: [`127.0.0.1:${proxy.port}`], smartRouting: false },

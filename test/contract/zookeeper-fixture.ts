@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { ZooKeeper } from 'signalbox-zookeeper'
 import { open } from '../../src/open.js'
-import { ZOOKEEPER_GUARANTEES } from '../../src/engines/zookeeper/guarantees.js'
-import { NodePaths } from '../../src/engines/zookeeper/names.js'
-import { openZooKeeper } from '../../src/engines/zookeeper/open.js'
+import { ZOOKEEPER_GUARANTEES } from '../../packages/zookeeper/src/engine/guarantees.js'
+import { NodePaths } from '../../packages/zookeeper/src/engine/names.js'
+import { openZooKeeper } from '../../packages/zookeeper/src/engine/open.js'
 import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 import { behindProxy } from './behind-proxy.js'
 import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
@@ -51,7 +51,7 @@ export function zookeeperOn(name: string, start: () => Promise<ZooKeeperServer>)
       const counting = await ZooKeeper.connect(address)
       return {
         url,
-        engine: () => openZooKeeper(url),
+        engine: () => Promise.resolve(openZooKeeper(url)),
         // Without values, because the nodes of deleted ones stay for ten minutes.
         size: async () => (await nodesBelow(counting, root)) - (await nodesBelow(counting, `${root}/store`)),
         async spoil(store, key) {

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { Box } from '../../src/box.js'
 import { VirtualClock } from '../../src/base/clock.js'
 import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
-import { pass } from '../unit/limits/passing.js'
+import { pass } from '../support/passing.js'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void

@@ -2,14 +2,14 @@ import * as hazelcast from 'hazelcast-client'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.js'
 import { diagnose } from '../../src/diagnose.js'
-import { encodeKeyEntry } from '../../src/engines/hazelcast/entry-text.js'
+import { encodeKeyEntry } from '../../packages/hazelcast/src/entry-text.js'
 import {
   emptyEntry,
   type KeyEntry,
   type KeyLocks,
   type KeyRequest,
-} from '../../src/engines/hazelcast/key-entry.js'
-import { Scan } from '../../src/engines/hazelcast/scan.js'
+} from '../../packages/hazelcast/src/key-entry.js'
+import { Scan } from '../../packages/hazelcast/src/scan.js'
 import { foreignClient } from '../support/hazelcast/foreign-map.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 

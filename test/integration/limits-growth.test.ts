@@ -11,7 +11,7 @@ import {
   type ReservePermits,
 } from '../../src/engine/limits/reserve-permits.js'
 import { memoryInUse } from '../support/heap.js'
-import { pass, settled } from '../unit/limits/passing.js'
+import { pass, settled } from '../support/passing.js'
 
 /** Bytes in use after a collection. */
 async function inUse(): Promise<number> {

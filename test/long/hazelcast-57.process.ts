@@ -1,9 +1,9 @@
 import * as client57 from 'hazelcast-client57'
 import { Box } from '../../src/box.js'
 import { systemClock } from '../../src/base/clock.js'
-import { HazelcastEngine } from '../../src/engines/hazelcast/hazelcast-engine.js'
-import { parseHazelcastUrl } from '../../src/engines/hazelcast/hazelcast-url.js'
-import type { Package } from '../../src/engines/hazelcast/link.js'
+import { HazelcastEngine } from '../../packages/hazelcast/src/hazelcast-engine.js'
+import { parseHazelcastUrl } from '../../packages/hazelcast/src/hazelcast-url.js'
+import type { Package } from '../../packages/hazelcast/src/link.js'
 
 /** Opens a box by hazelcast-client 5.7, in the processes that checks start. */
 export function open(url: string): Promise<Box> {

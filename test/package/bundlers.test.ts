@@ -97,8 +97,8 @@ test.each([
         'held',
         'held',
         'PostgreSQL needs a client package: npm install pg (or postgres)',
-        'ZooKeeper needs a client package: npm install signalbox-zookeeper',
-        'Hazelcast needs a client package: npm install hazelcast-client',
+        'ZooKeeper needs a package: npm install signalbox-zookeeper',
+        'Hazelcast needs a package: npm install signalbox-hazelcast',
         '',
       ].join('\n'),
     )

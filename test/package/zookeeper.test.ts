@@ -39,9 +39,10 @@ async function run(name: string, tarballs: readonly Tarball[], lines: readonly s
   return (await runProgram(process.execPath, ['program.js'], { cwd: project, timeLimit })).stdout
 }
 
-test('the ZooKeeper client is packed with its entry', () => {
+test('the ZooKeeper client and the engine are packed with their entries', () => {
   const paths = client.files.filter(path => !/^dist\/chunks\//.test(path))
-  const modules = ['index.cjs', 'index.d.cts', 'index.d.ts', 'index.js'].map(name => `dist/${name}`)
+  const entry = ['index.cjs', 'index.d.cts', 'index.d.ts', 'index.js']
+  const modules = ['dist/engine', 'dist'].flatMap(place => entry.map(name => `${place}/${name}`))
   expect(paths.sort()).toEqual(['LICENSE', 'README.md', ...modules, 'package.json'])
 })
 
@@ -68,7 +69,7 @@ test('installed alone into an empty project, the ZooKeeper client works', async 
   expect(printed).toBe('true NO_NODE true\n')
 })
 
-test('Signalbox without the ZooKeeper client names it, and with it opens a box', async () => {
+test('Signalbox without the package of the engine names it, and with it opens a box', async () => {
   const lines = [
     `import { diagnose, open } from 'signalbox'`,
     `const url = 'zookeeper://${server.address}'`,
@@ -77,7 +78,7 @@ test('Signalbox without the ZooKeeper client names it, and with it opens a box',
     `if (box) console.log(await box.mutex('a').run(grant => typeof grant.token), diagnosis.facts.length > 0)`,
     `await box?.close()`,
   ]
-  const missing = 'UNAVAILABLE ZooKeeper needs a client package: npm install signalbox-zookeeper\n'
+  const missing = 'UNAVAILABLE ZooKeeper needs a package: npm install signalbox-zookeeper\n'
   expect(await run('without', [library], lines)).toBe(missing + missing)
   expect(await run('with', [library, client], lines)).toBe('bigint true\n')
 })

@@ -8,12 +8,12 @@ import { mutatedCopy } from './mutated-copy.js'
 const DEPTH = 4
 
 const PLACES: Readonly<Record<keyof Modules, string>> = {
-  errors: 'base/errors.js',
-  limiterErrors: 'limits/limiter-errors.js',
-  waiter: 'limits/local/permit-waiter.js',
-  callers: 'limits/remote/box-callers.js',
-  options: 'limits/remote/box-limiter-options.js',
-  machine: 'limits/remote/reservation-machine.js',
+  errors: 'src/base/errors.js',
+  limiterErrors: 'src/limits/limiter-errors.js',
+  waiter: 'src/limits/local/permit-waiter.js',
+  callers: 'src/limits/remote/box-callers.js',
+  options: 'src/limits/remote/box-limiter-options.js',
+  machine: 'src/limits/remote/reservation-machine.js',
 }
 
 test.each(limitMutants)('the mutant $id of limits is found: $description', async mutant => {

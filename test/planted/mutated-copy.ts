@@ -1,4 +1,12 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -14,7 +22,7 @@ export interface Mutant {
 
 /** What a mutant replaces. */
 interface Place {
-  /** Below `src/`. */
+  /** Relative to the checkout. */
   readonly file: string
   readonly start: number
   readonly end: number
@@ -29,26 +37,35 @@ export interface MutatedSource {
 
 /** A copy of the sources, until it is removed. */
 interface MutatedCopy {
-  /** Imports a module by its path below `src/`, ending in `.js`. */
+  /** Imports a module by its path in the checkout, ending in `.js`. */
   load(path: string): Promise<unknown>
   remove(): void
 }
 
-const root = fileURLToPath(new URL('../../src/', import.meta.url))
+const root = fileURLToPath(new URL('../..', import.meta.url))
+/** The folders with sources that can have mutants. */
+const SOURCES = ['src', 'packages/hazelcast/src', 'packages/zookeeper/src']
+/** The sources of the entries that our packages import by name. */
+const ENTRIES: ReadonlyMap<string, string> = new Map([
+  ['signalbox', 'src/index.ts'],
+  ['signalbox/engine', 'src/engine/index.ts'],
+])
 const MARKER = /^ *\/\/ mutant: (.*)\n\s*(?:else )?/gm
 const IMPORT = /(?:from|import) '(\.[^']*)\.js'/g
+const NAMED_IMPORT = /(?<=from ')(signalbox(?:\/engine)?)(?=')/g
 
-/** The sources as JavaScript, by path below `src/`: each is read and translated once. */
+/** The sources as JavaScript, by path in the checkout: each is read and translated once. */
 const originals = new Map<string, { readonly code: string; readonly imports: readonly string[] }>()
 
 /**
  * Copies the entries and what they import, with a mutant in the copy.
- * @param entries paths below `src/`.
+ * @param entries paths in the checkout.
  * @throws Error when the comments that name the mutant are not exactly one, or when it is in none of the copied files
  */
 export function mutatedCopy(mutant: Mutant, entries: readonly string[]): MutatedCopy {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-mutant-'))
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   const place = placeOf(mutant.id)
   const written = new Set<string>()
   const write = (path: string): void => {
@@ -107,7 +124,9 @@ interface Marker {
 }
 
 function markers(): readonly Marker[] {
-  return (allMarkers ??= readdirSync(root, { recursive: true, encoding: 'utf8' })
+  return (allMarkers ??= SOURCES.flatMap(folder =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map(file => join(folder, file)),
+  )
     .filter(file => file.endsWith('.ts'))
     .flatMap(file =>
       [...read(file).matchAll(MARKER)].map(match => ({
@@ -125,17 +144,18 @@ function changed({ file, start, end }: Place, wrong: string): string {
   return source.slice(0, start) + (wrong || ';') + source.slice(end)
 }
 
+/** Reads a source, and replaces the entries that it imports by name with their places. */
 function read(file: string): string {
-  return readFileSync(join(root, file), 'utf8')
+  return readFileSync(join(root, file), 'utf8').replaceAll(NAMED_IMPORT, name =>
+    relative(dirname(file), ENTRIES.get(name)!).replace(/\.ts$/, '.js'),
+  )
 }
 
 function original(path: string): { readonly code: string; readonly imports: readonly string[] } {
   const known = originals.get(path)
   if (known) return known
   const source = read(path)
-  const imports = [...source.matchAll(IMPORT)].map(match =>
-    relative(root, join(root, dirname(path), `${match[1]!}.ts`)),
-  )
+  const imports = [...source.matchAll(IMPORT)].map(match => join(dirname(path), `${match[1]!}.ts`))
   const found = { code: translate(source), imports }
   originals.set(path, found)
   return found

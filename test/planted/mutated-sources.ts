@@ -5,7 +5,7 @@ import { mutatedCopy } from './mutated-copy.js'
 import type { SimulatedMutant } from './mutants.js'
 import type { Sources } from '../simulation/sources.js'
 
-const ENTRIES = ['box.ts', 'engines/memory/memory-engine.ts', 'base/errors.ts']
+const ENTRIES = ['src/box.ts', 'src/engines/memory/memory-engine.ts', 'src/base/errors.ts']
 
 /**
  * A copy of the sources with a mutant in it, in a temporary folder that `remove` deletes.
@@ -15,12 +15,12 @@ export async function mutatedSources(
   mutant: SimulatedMutant,
 ): Promise<{ sources: Sources; remove: () => void }> {
   const { load, remove } = mutatedCopy(mutant, ENTRIES)
-  const { Box: MutatedBox } = (await load('box.js')) as { Box: typeof Box }
-  const engine = (await load('engines/memory/memory-engine.js')) as {
+  const { Box: MutatedBox } = (await load('src/box.js')) as { Box: typeof Box }
+  const engine = (await load('src/engines/memory/memory-engine.js')) as {
     MemoryEngine: typeof MemoryEngine
     MemorySpace: typeof MemorySpace
   }
-  const errors = (await load('base/errors.js')) as {
+  const errors = (await load('src/base/errors.js')) as {
     IndeterminateError: typeof IndeterminateError
     UnavailableError: typeof UnavailableError
   }

@@ -10,9 +10,9 @@ test.each(recordMutants)(
   'the mutant $id of transactions over records is found: $description',
   { timeout: 120_000 },
   async mutant => {
-    const copy = mutatedCopy(mutant, ['store/records/record-transactions.ts'])
+    const copy = mutatedCopy(mutant, ['src/store/records/record-transactions.ts'])
     try {
-      const mutated = (await copy.load('store/records/record-transactions.js')) as {
+      const mutated = (await copy.load('src/store/records/record-transactions.js')) as {
         RecordTransactions: typeof Transactions
       }
       let found: string | undefined

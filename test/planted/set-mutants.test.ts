@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { KeyOperations as Operations } from '../../src/engines/hazelcast/key-operations.js'
+import type { KeyOperations as Operations } from '../../packages/hazelcast/src/key-operations.js'
 import { runCancelledSet, runLateSet, runWaitingSet } from '../simulation/hazelcast/late-set.js'
 import { runSets } from '../simulation/hazelcast/run.js'
 import { mutatedCopy } from './mutated-copy.js'
@@ -9,9 +9,9 @@ import { setMutants } from './set-mutants.js'
 const RUNS = 6000
 
 test.each(setMutants)('the mutant $id of sets is found: $description', { timeout: 600_000 }, async mutant => {
-  const copy = mutatedCopy(mutant, ['engines/hazelcast/key-operations.ts'])
+  const copy = mutatedCopy(mutant, ['packages/hazelcast/src/key-operations.ts'])
   try {
-    const mutated = (await copy.load('engines/hazelcast/key-operations.js')) as {
+    const mutated = (await copy.load('packages/hazelcast/src/key-operations.js')) as {
       KeyOperations: typeof Operations
     }
     const { KeyOperations } = mutated

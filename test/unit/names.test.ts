@@ -6,11 +6,11 @@ import { checkUnreserved, concurrencyKey, electionKey } from '../../src/base/res
 import { claimSet } from '../../src/core/claims.js'
 import { grantName } from '../../src/core/lease.js'
 import type { Claim } from '../../src/engine/claim.js'
-import { mapNames, parseHazelcastUrl } from '../../src/engines/hazelcast/hazelcast-url.js'
+import { mapNames, parseHazelcastUrl } from '../../packages/hazelcast/src/hazelcast-url.js'
 import { markOf, rowName } from '../../src/engines/postgres/names.js'
 import { Names } from '../../src/engines/redis/names.js'
 import { redisOptions } from '../../src/engines/redis/redis-options.js'
-import { decodeKey, encodeKey, NodePaths } from '../../src/engines/zookeeper/names.js'
+import { decodeKey, encodeKey, NodePaths } from '../../packages/zookeeper/src/engine/names.js'
 import { limiterId } from '../../src/limits/remote/kept-limiters.js'
 
 /** A text made of these parts, some of which could be taken for parts of a name. */

@@ -11,7 +11,7 @@ import {
   UnavailableError,
 } from '../../src/base/errors.js'
 import type { Grant, Schedule, ScheduleOptions, Slot, Times } from '../../src/index.js'
-import { pass, settled } from './limits/passing.js'
+import { pass, settled } from '../support/passing.js'
 
 const SECOND = 1000
 const MINUTE = 60 * SECOND

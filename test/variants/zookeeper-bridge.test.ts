@@ -1,4 +1,4 @@
-import { openZooKeeper } from '../../src/engines/zookeeper/open.js'
+import { openZooKeeper } from '../../packages/zookeeper/src/engine/open.js'
 import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
 import { contractSuite } from '../contract/suite.js'
 import { zookeeper } from '../contract/zookeeper-fixture.js'
@@ -10,7 +10,7 @@ const bridged: EngineFixture = {
   async start() {
     const { close, url } = await zookeeper.start()
     const own = `${url}&bridge=true`
-    return { url: own, engine: () => openZooKeeper(own), close }
+    return { url: own, engine: () => Promise.resolve(openZooKeeper(own)), close }
   },
 }
 

@@ -9,7 +9,7 @@ import { release } from '../../packages/conformance/src/release.js'
 import { safeState } from '../../packages/conformance/src/safe-state.js'
 import { waking } from '../../packages/conformance/src/waking.js'
 import { wholeness } from '../../packages/conformance/src/wholeness.js'
-import { openZooKeeper } from '../../src/engines/zookeeper/open.js'
+import { openZooKeeper } from '../../packages/zookeeper/src/engine/open.js'
 import { ZooKeeper } from 'signalbox-zookeeper'
 import { contractParts } from '../contract/suite.js'
 import { zookeeper } from '../contract/zookeeper-fixture.js'
@@ -44,7 +44,8 @@ const members: EngineFixture = {
     let boxes = 0
     return {
       url: `zookeeper://${servers.join(',')}${path}`,
-      engine: () => openZooKeeper(`zookeeper://${servers[boxes++ % servers.length]!}${path}`),
+      engine: () =>
+        Promise.resolve(openZooKeeper(`zookeeper://${servers[boxes++ % servers.length]!}${path}`)),
       close: () => undefined,
     }
   },

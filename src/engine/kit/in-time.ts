@@ -1,8 +1,8 @@
 import type { Clock } from '../../base/clock.js'
 
 /**
- * Returns what a promise resolves to, or rejects after `limit` milliseconds.
- * @param late returns the error of the second case.
+ * Settles as a promise does, or rejects after `limit` milliseconds.
+ * @param late returns the error if the time is over.
  * @param keepsAlive whether the process stays alive until then.
  */
 export function inTime<T>(

@@ -1,11 +1,11 @@
 import type { Clock, Timer } from '../../base/clock.js'
 import type { Enqueue, ExtendOrYield, LockRequest } from '../contract.js'
 
-/** When a request is first cancelled after its loss, in milliseconds. Each further time comes after twice the delay. */
+/** Delay from a loss to the first cancel of its request, in milliseconds. Each further delay is twice as long. */
 const FIRST = 1000
 const TIMES = 6
 
-/** What late requests need of their engine. */
+/** Parts of an engine that {@link LateRequests} uses. */
 export interface LateRequestsParts {
   readonly clock: Clock
   /** Whether the session may still have the request. One that was given up is cancelled nevertheless. */
@@ -20,9 +20,21 @@ interface Late {
 }
 
 /**
- * Requests of operations that were lost on their way to the server. The network may still deliver an operation after its
- * requests have ended, and then no caller holds what the server grants. So each request is cancelled again, six times
- * in a minute: a late request stays for about as long as it was late.
+ * Cancels the requests of operations that were lost on their way to a server. The network may still deliver such an
+ * operation after its request has ended; then the server would grant a lock that no caller holds. So each request is
+ * cancelled six times, 1 to 63 seconds after the loss.
+ *
+ * ```ts
+ * import { LateRequests, systemClock, type LockRequest } from 'signalbox/engine'
+ *
+ * const own = new Set<string>()
+ * const late = new LateRequests({
+ *   clock: systemClock,
+ *   isOwn: id => own.has(id),
+ *   cancel: async (request: LockRequest) => console.log('cancel', request.id),
+ * })
+ * late.end()
+ * ```
  */
 export class LateRequests {
   readonly #parts: LateRequestsParts
@@ -32,19 +44,19 @@ export class LateRequests {
     this.#parts = parts
   }
 
-  /** The operation may be executed later, or may have been executed. */
+  /** Called when an operation got no reply: it may be executed later, or may have been executed. */
   lost(operation: Enqueue | ExtendOrYield): void {
     this.#add(operation.request)
     if (operation.type === 'extendOrYield') this.#add(operation.next)
   }
 
-  /** The box cancels or releases the request. That may fail, so the session may seem to have the request afterwards. */
+  /** Called when the box cancels or releases the request. That may fail, so the session may seem to keep the request. */
   givenUp({ id }: LockRequest): void {
     const late = this.#late.get(id)
     if (late) late.isGivenUp = true
   }
 
-  /** Cancels no more requests. */
+  /** Stops: cancels no more requests. */
   end(): void {
     for (const { timer } of this.#late.values()) timer.cancel()
   }

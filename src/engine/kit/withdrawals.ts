@@ -1,8 +1,8 @@
 import type { LockRequest } from '../contract.js'
 
 /**
- * The enqueues of a box that are not executed yet. An enqueue that is withdrawn in time costs no transaction. If
- * callers wait only for a moment and the engine is busy, these are most of them.
+ * Keeps track of the enqueues of a box that are not executed yet. An enqueue that is withdrawn in time costs no
+ * transaction; when callers wait only briefly and the engine is busy, most are.
  */
 export class Withdrawals {
   /** Whether each request was withdrawn, until a transaction executes it. */
@@ -13,14 +13,14 @@ export class Withdrawals {
     this.#withdrawn.set(request, false)
   }
 
-  /** Withdraws an enqueue. False: a transaction may have executed it. */
+  /** Withdraws an enqueue. Returns false if a transaction may have executed it. */
   withdraw(request: LockRequest): boolean {
     if (!this.#withdrawn.has(request)) return false
     this.#withdrawn.set(request, true)
     return true
   }
 
-  /** Called when a transaction is about to execute an enqueue. True: it was withdrawn, and must not be executed. */
+  /** Called before a transaction executes an enqueue. Returns true if it was withdrawn, so must not be executed. */
   reached(request: LockRequest): boolean {
     if (this.#withdrawn.get(request)) return true
     this.#withdrawn.delete(request)

@@ -9,9 +9,9 @@ import type {
   RequestStatus,
 } from '../../../src/engine/contract.js'
 import { SignOfLife, type CoveredRequest } from '../../../src/core/sign-of-life.js'
-import { parseHazelcastUrl } from '../../../src/engines/hazelcast/hazelcast-url.js'
-import type { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
-import { Sessions } from '../../../src/engines/hazelcast/sessions.js'
+import { parseHazelcastUrl } from '../../../packages/hazelcast/src/hazelcast-url.js'
+import type { KeyOperations } from '../../../packages/hazelcast/src/key-operations.js'
+import { Sessions } from '../../../packages/hazelcast/src/sessions.js'
 import type { SignalboxError } from '../../../src/base/errors.js'
 import { searchIn } from './search.js'
 import type { EntryWorld, SimulatedProcess } from './world.js'

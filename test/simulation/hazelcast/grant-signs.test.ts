@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Claim } from '../../../src/engine/claim.js'
 import type { Granted, LockRequest } from '../../../src/engine/contract.js'
-import { pass } from '../../unit/limits/passing.js'
+import { pass } from '../../support/passing.js'
 import { exclusive, requestOf, settled, type PromptBox } from './prompt-entries.js'
 import { PromptWorld } from './prompt-world.js'
 

@@ -1,6 +1,6 @@
 import { vi } from 'vitest'
 import type { LockRequest, RequestStatus } from '../../../src/engine/contract.js'
-import type { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
+import type { KeyOperations } from '../../../packages/hazelcast/src/key-operations.js'
 import { exclusive, PromptEntries, requestOf, settled } from './prompt-entries.js'
 
 /** Of the set, in milliseconds: its box is away for much less. */

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { Claim } from '../../../src/engine/claim.js'
 import type { LockRequest, RequestStatus } from '../../../src/engine/contract.js'
-import { decodeKeyEntry } from '../../../src/engines/hazelcast/entry-text.js'
-import { pass } from '../../unit/limits/passing.js'
+import { decodeKeyEntry } from '../../../packages/hazelcast/src/entry-text.js'
+import { pass } from '../../support/passing.js'
 import { exclusive, requestOf, settled, type PromptBox } from './prompt-entries.js'
 import { PromptWorld } from './prompt-world.js'
 

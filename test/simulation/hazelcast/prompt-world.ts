@@ -1,6 +1,6 @@
 import { vi } from 'vitest'
 import { VirtualClock } from '../../../src/base/clock.js'
-import { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
+import { KeyOperations } from '../../../packages/hazelcast/src/key-operations.js'
 import { PromptEntries, type PromptBox } from './prompt-entries.js'
 
 /** The boxes of one test, their entries, and the clock by which wall clock and members go, too. */

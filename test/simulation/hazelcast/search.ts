@@ -1,6 +1,6 @@
-import { decodeKeyEntry } from '../../../src/engines/hazelcast/entry-text.js'
-import type { KeyEntry } from '../../../src/engines/hazelcast/key-entry.js'
-import type { Scan } from '../../../src/engines/hazelcast/scan.js'
+import { decodeKeyEntry } from '../../../packages/hazelcast/src/entry-text.js'
+import type { KeyEntry } from '../../../packages/hazelcast/src/key-entry.js'
+import type { Scan } from '../../../packages/hazelcast/src/scan.js'
 
 /** Searches entries in memory as the members do. @param before is waited for first. */
 export function searchIn(

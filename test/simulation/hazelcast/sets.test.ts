@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
+import { KeyOperations } from '../../../packages/hazelcast/src/key-operations.js'
 import { runCancelledSet, runLateSet, runWaitingSet } from './late-set.js'
 import { runSets } from './run.js'
 

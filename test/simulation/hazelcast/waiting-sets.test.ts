@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest'
 import type { LockRequest, RequestStatus } from '../../../src/engine/contract.js'
-import { KeyOperations } from '../../../src/engines/hazelcast/key-operations.js'
+import { KeyOperations } from '../../../packages/hazelcast/src/key-operations.js'
 import { exclusive, PromptEntries, requestOf, settled } from './prompt-entries.js'
 import { PromptWorld } from './prompt-world.js'
 

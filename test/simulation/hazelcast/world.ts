@@ -1,6 +1,6 @@
 import type { IMap } from 'hazelcast-client'
 import { VirtualClock } from '../../../src/base/clock.js'
-import type { EntryStore, SignStore } from '../../../src/engines/hazelcast/entry-store.js'
+import type { EntryStore, SignStore } from '../../../packages/hazelcast/src/entry-store.js'
 import type { Random } from '../random.js'
 import { BoxEntries } from './box-entries.js'
 

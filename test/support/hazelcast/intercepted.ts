@@ -1,5 +1,5 @@
 import * as hazelcast from 'hazelcast-client'
-import type { Package } from '../../../src/engines/hazelcast/link.js'
+import type { Package } from '../../../packages/hazelcast/src/link.js'
 
 type AnyMap = Record<string, (...args: unknown[]) => Promise<unknown>>
 

@@ -5,7 +5,7 @@ import { limiter, type LimitOptions, type Permit } from '../../../src/limits/ind
 import { checkedOptions, type LimiterOptions } from '../../../src/limits/limit-options.js'
 import { LocalLimiter } from '../../../src/limits/local/local-limiter.js'
 import { NaiveCount } from './naive-count.js'
-import { pass, settled } from './passing.js'
+import { pass, settled } from '../../support/passing.js'
 
 /** A clock with some readings that are too early. */
 class UneasyClock implements Clock {

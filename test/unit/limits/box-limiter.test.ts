@@ -17,7 +17,7 @@ import { Random } from '../../../packages/conformance/src/random.js'
 import { lock, Server } from './deciding-server.js'
 import { DistantBox } from './distant-box.js'
 import { NaiveCount } from './naive-count.js'
-import { pass } from './passing.js'
+import { pass } from '../../support/passing.js'
 
 /** A process that can be stopped: then no timer runs and no answer comes until it continues. */
 class Process implements Clock {

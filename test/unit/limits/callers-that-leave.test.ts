@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { VirtualClock } from '../../../src/base/clock.js'
 import { Server } from './deciding-server.js'
 import { DistantBox } from './distant-box.js'
-import { pass } from './passing.js'
+import { pass } from '../../support/passing.js'
 
 /** A box that has used both permits of a second, and has three callers, two of which have a reservation. */
 async function threeCallers() {

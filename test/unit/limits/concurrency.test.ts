@@ -6,7 +6,7 @@ import { Random } from '../../../packages/conformance/src/random.js'
 import { MemoryEngine, MemorySpace } from '../../../src/engines/memory/memory-engine.js'
 import { IndeterminateError, UnavailableError } from '../../../src/base/errors.js'
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
-import { pass } from './passing.js'
+import { pass } from '../../support/passing.js'
 
 /** Boxes of one engine under a virtual clock; each is as in a process of its own. */
 function scene() {

@@ -14,7 +14,7 @@ import { Permit } from '../../../src/limits/permit.js'
 import { Server } from './deciding-server.js'
 import { DistantBox } from './distant-box.js'
 import { NaiveCount } from './naive-count.js'
-import { pass } from './passing.js'
+import { pass } from '../../support/passing.js'
 
 /** An engine that can't be asked for limits. */
 function awayEngine(): FaultInjectingEngine {

@@ -5,7 +5,7 @@ import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-o
 import { Server } from './deciding-server.js'
 import { DistantBox } from './distant-box.js'
 import { NaiveCount } from './naive-count.js'
-import { pass } from './passing.js'
+import { pass } from '../../support/passing.js'
 
 /** Shares one limit between boxes at these distances. */
 function scene(options: BoxLimiterOptions, ...roundTrips: number[]) {

@@ -4,7 +4,7 @@ import type { ReservePermits } from '../../../src/engine/limits/reserve-permits.
 import { IndeterminateError, UnavailableError } from '../../../src/base/errors.js'
 import { BoxLimiters } from '../../../src/limits/remote/box-limiter.js'
 import { lock, Server } from './deciding-server.js'
-import { pass } from './passing.js'
+import { pass } from '../../support/passing.js'
 
 /** A limiter of one call an hour whose permit is refunded while the engine fails, and how many were returned by when. */
 async function refunded(failure: Error, closeAfter?: number) {

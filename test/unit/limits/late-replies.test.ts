@@ -4,7 +4,7 @@ import { BusyError } from '../../../src/base/errors.js'
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
 import { Server } from './deciding-server.js'
 import { DistantBox } from './distant-box.js'
-import { pass } from './passing.js'
+import { pass } from '../../support/passing.js'
 
 /** A box close to its engine, which has measured that, and which gets one reply late: milliseconds. */
 async function lateOnce(options: BoxLimiterOptions, late: number) {

@@ -10,7 +10,7 @@ import {
 } from '../../../src/base/errors.js'
 import { limiter, VirtualClock, type LimiterOptions, type Permit } from '../../../src/limits/index.js'
 import { useFakeRuntime } from '../../support/fake-runtime.js'
-import { pass, settled } from './passing.js'
+import { pass, settled } from '../../support/passing.js'
 
 /** A limiter under a clock of its own, and a note of who was given what when. */
 function scene(options: LimiterOptions, start = 1000) {

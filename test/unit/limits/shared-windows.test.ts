@@ -11,7 +11,7 @@ import {
 } from '../../../src/limits/threads/shared-limiter.js'
 import { SharedRing } from '../../../src/limits/threads/shared-ring.js'
 import { NaiveCount } from './naive-count.js'
-import { pass, settled } from './passing.js'
+import { pass, settled } from '../../support/passing.js'
 
 /** By the virtual clock. */
 const START = 1e6

@@ -9,7 +9,7 @@ import { SharedRing } from '../../../src/limits/threads/shared-ring.js'
 import { ThreadTurns, TURNS_BYTES } from '../../../src/limits/threads/thread-turns.js'
 import { PermitWaiter } from '../../../src/limits/local/permit-waiter.js'
 import { Waiters } from '../../../src/base/waiters.js'
-import { pass, settled } from './passing.js'
+import { pass, settled } from '../../support/passing.js'
 
 /** A queue of callers, each with the number of permits it wants. */
 function queue(turns: ThreadTurns, ...wanted: number[]): Waiters<PermitWaiter> {

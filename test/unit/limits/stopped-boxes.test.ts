@@ -4,7 +4,7 @@ import { Random } from '../../../packages/conformance/src/random.js'
 import { Server } from './deciding-server.js'
 import { DistantBox } from './distant-box.js'
 import { NaiveCount } from './naive-count.js'
-import { pass } from './passing.js'
+import { pass } from '../../support/passing.js'
 
 const LIMIT = 20
 const WINDOW = 1000

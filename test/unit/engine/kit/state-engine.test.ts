@@ -10,7 +10,7 @@ import {
 } from '../../../../src/engine/kit/state-engine.js'
 import { memoryGuarantees } from '../../../../src/engines/memory/memory-engine.js'
 import { lockRequest } from '../../../support/lock-request.js'
-import { settled } from '../../limits/passing.js'
+import { settled } from '../../../support/passing.js'
 
 /** An engine that knows when it decides to within ten milliseconds, as one with a clock far away does. */
 class RoughEngine extends StateEngine {

@@ -3,7 +3,7 @@ import { VirtualClock } from '../../../../src/base/clock.js'
 import type { SqlClient } from '../../../../src/engines/postgres/clients/sql-client.js'
 import { Hints } from '../../../../src/engines/postgres/hints.js'
 import { statementsOf } from '../../../../src/engines/postgres/statements.js'
-import { pass } from '../../limits/passing.js'
+import { pass } from '../../../support/passing.js'
 
 const LISTENS = '["signalbox other","signalbox s"]'
 

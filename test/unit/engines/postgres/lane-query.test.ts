@@ -9,7 +9,7 @@ import { Lanes } from '../../../../src/engines/postgres/lanes.js'
 import { Limiters } from '../../../../src/engines/postgres/limiters.js'
 import { statementsOf } from '../../../../src/engines/postgres/statements.js'
 import { lockRequest } from '../../../support/lock-request.js'
-import { pass } from '../../limits/passing.js'
+import { pass } from '../../../support/passing.js'
 import { LimiterRows } from './limiter-rows.js'
 
 const member = { session: 's', host: 'h', pid: 1, label: undefined }

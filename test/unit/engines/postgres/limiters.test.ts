@@ -5,7 +5,7 @@ import type { ReservePermits } from '../../../../src/engine/limits/reserve-permi
 import { SqlError, type SqlClient } from '../../../../src/engines/postgres/clients/sql-client.js'
 import { Limiters, sharedLimiters } from '../../../../src/engines/postgres/limiters.js'
 import { statementsOf } from '../../../../src/engines/postgres/statements.js'
-import { pass } from '../../limits/passing.js'
+import { pass } from '../../../support/passing.js'
 import { LimiterRows } from './limiter-rows.js'
 
 const HOUR = 3_600_000

@@ -5,7 +5,7 @@ import type { SqlClient } from '../../../../src/engines/postgres/clients/sql-cli
 import { PostgresEngine } from '../../../../src/engines/postgres/postgres-engine.js'
 import { statementsOf } from '../../../../src/engines/postgres/statements.js'
 import { lockRequest } from '../../../support/lock-request.js'
-import { pass } from '../../limits/passing.js'
+import { pass } from '../../../support/passing.js'
 
 const waiting = lockRequest('s.1', [{ key: 'key', mode: 'exclusive' }])
 

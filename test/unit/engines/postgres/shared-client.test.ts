@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { VirtualClock } from '../../../../src/base/clock.js'
 import { sharedClient } from '../../../../src/engines/postgres/clients/shared-client.js'
 import { SqlError, type SqlClient } from '../../../../src/engines/postgres/clients/sql-client.js'
-import { pass } from '../../limits/passing.js'
+import { pass } from '../../../support/passing.js'
 
 interface Connection {
   readonly statements: string[]

@@ -21,7 +21,7 @@ import {
   type RequestLimiter,
 } from '../../../../src/limits/http/index.js'
 import { limiter, VirtualClock } from '../../../../src/limits/index.js'
-import { pass, settled } from '../passing.js'
+import { pass, settled } from '../../../support/passing.js'
 
 const servers: Server[] = []
 

@@ -1,0 +1,70 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Clone } from '../docs/shell-blocks.js'
+import { runProgram } from '../support/run-program.js'
+import { startHazelcast, TEST_CLUSTER } from '../support/servers/hazelcast.js'
+import { declarationsOf, installInto, pack, publintMessages, renew, type Tarball } from './pack.js'
+
+const timeLimit = 120_000
+
+let folder: string
+let library: Tarball
+let engine: Tarball
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'signalbox-hazelcast-package-'))
+  // To pack a clone replaces what runs in it, so this packs a copy.
+  using clone = new Clone()
+  library = await pack(clone.path, folder)
+  engine = await pack(join(clone.path, 'packages/hazelcast'), folder)
+}, 2 * timeLimit)
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+test('the package of the Hazelcast engine is packed with its entry', () => {
+  const modules = ['index.cjs', 'index.d.cts', 'index.d.ts', 'index.js'].map(name => `dist/${name}`)
+  expect(engine.files.toSorted()).toEqual(['LICENSE', 'README.md', ...modules, 'package.json'])
+})
+
+test('the package of the Hazelcast engine declares the public API that is committed; else renew it', async () => {
+  await expect(await declarationsOf(engine), renew).toMatchFileSnapshot('hazelcast-api.txt')
+})
+
+test('the package of the Hazelcast engine passes publint', async () => {
+  expect(await publintMessages(engine)).toEqual([])
+})
+
+test('installed beside Signalbox, it opens a box and diagnoses members, for modules and for CommonJS', async () => {
+  const member = await startHazelcast()
+  const project = join(folder, 'project')
+  await installInto(project, [library.path, engine.path])
+  const body = `
+    const url = 'hazelcast://${member.address}/${TEST_CLUSTER}'
+    const box = await open(url)
+    const token = await box.mutex('a').run(grant => grant.token)
+    await box.close()
+    const other = await open({ engine: openHazelcast(url) })
+    const next = await other.mutex('a').run(grant => grant.token)
+    await other.close()
+    const error = await open('hazelcast://').catch(error => error)
+    console.log(next > token, (await diagnose(url)).facts.length > 0, error instanceof InvalidArgumentError)`
+  writeFileSync(
+    join(project, 'program.js'),
+    `import { diagnose, InvalidArgumentError, open } from 'signalbox'
+    import { openHazelcast } from 'signalbox-hazelcast'
+    ${body}`,
+  )
+  writeFileSync(
+    join(project, 'program.cjs'),
+    `const { diagnose, InvalidArgumentError, open } = require('signalbox')
+    const { openHazelcast } = require('signalbox-hazelcast')
+    void (async () => {${body}})()`,
+  )
+  for (const program of ['program.js', 'program.cjs']) {
+    const { stdout } = await runProgram(process.execPath, [program], { cwd: project, timeLimit })
+    expect(stdout).toBe('true true true\n')
+  }
+  await member.kill()
+})
