@@ -11,9 +11,18 @@ import { EVENT_HEADERS } from '../page-kit/events.js'
 import { PAGE_FILES, PAGE_HEADERS } from '../page-kit/page-headers.js'
 import { printable, printableJson } from '../base/printable.js'
 import { pageFile } from './page-file.js'
-import { Refusal } from './refusal.js'
 import { storeNames, valuePage, valueView } from './values.js'
 import { Watcher, type Viewer } from './watcher.js'
+
+/** A refusal of a request: its HTTP status and its text. */
+class Refusal extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message)
+  }
+}
 
 /** A request, from whichever kind of server. */
 export interface Asked {

@@ -1,5 +1,4 @@
 import type { List, LockRequest, RecordedId, Versioned } from '../../engine/contract.js'
-import { requestsIn } from '../../engine/kit/requests-in.js'
 import type { EngineState, Purpose } from '../../engine/kit/state-engine.js'
 import type { Request } from '../../engine/lock-table.js'
 import type { LimiterState } from '../../engine/limits/reserve-permits.js'
@@ -224,4 +223,18 @@ function* merged(narrow: Iterable<TicketedEntry>, wide: readonly TicketedEntry[]
     yield entry
   }
   yield* wide.slice(next)
+}
+
+/** Returns the requests that an operation names. Their claims show which rows it needs. */
+function requestsIn(purpose: Purpose): readonly LockRequest[] {
+  switch (purpose.type) {
+    case 'alive':
+      return purpose.requests
+    case 'extendOrYield':
+      return [purpose.request, purpose.next]
+    case 'commit':
+      return purpose.guard ? [purpose.guard.request] : []
+    default:
+      return 'request' in purpose ? [purpose.request] : []
+  }
 }
