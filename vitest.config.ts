@@ -54,6 +54,8 @@ const firstWorkers = 6
 /** Each step of these is a vote of several servers, which a busy processor delays by more than a check allows for. */
 const quorum = 'test/contract/quorum-*.test.ts'
 const schedules = 'test/long/simulation.test.ts'
+/** Nest is installed for `test:all` only. */
+const nestjs = 'packages/nestjs/test/**/*.test.ts'
 
 /** package.json says which projects each command runs. */
 export default defineConfig({
@@ -63,6 +65,7 @@ export default defineConfig({
       // A process runs many files: to start one and to load the sources takes longer than most files do.
       project('unit', 0, {
         include: ['test/unit/**/*.test.ts', 'packages/*/test/**/*.test.ts'],
+        exclude: [nestjs],
         maxWorkers: firstWorkers,
         isolate: false,
       }),
@@ -97,7 +100,12 @@ export default defineConfig({
         globalSetup: programs,
       }),
       project('docs', 5, { maxWorkers: 2, testTimeout: minute, globalSetup: programs }),
-      project('interop', 5, { maxWorkers: 2, testTimeout: 2 * minute, globalSetup: foreignPrograms }),
+      project('interop', 5, {
+        include: ['test/interop/**/*.test.ts', nestjs],
+        maxWorkers: 2,
+        testTimeout: 2 * minute,
+        globalSetup: foreignPrograms,
+      }),
       project('package', 5, { maxWorkers: 2, testTimeout: 3 * minute }),
       project('integration', 6, { maxWorkers: 3, testTimeout: minute, globalSetup: programs }),
 

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { chart } from '../../../bench/chart.js'
-import { growthWorks } from '../../../bench/growth/part.js'
-import { workReport, type Report } from '../../../bench/report.js'
-import { workText } from '../../../bench/tables.js'
-import { idOf, type Sample } from '../../../bench/work.js'
+import { chart } from '../../bench/chart.js'
+import { growthWorks } from '../../bench/growth/part.js'
+import { workReport, type Report } from '../../bench/report.js'
+import { workText } from '../../bench/tables.js'
+import { idOf, type Sample } from '../../bench/work.js'
 
 const sample: Sample = {
   operations: 100,
