@@ -1,6 +1,6 @@
 import type { Application } from '../src/cli/application.js'
 
-/** Only a clone has it: the package has no timetable. */
+/** Available only in a clone, because the package has no timetable. */
 export const trains: Application = {
   name: 'trains',
   description: 'drive the trains of a timetable through shared locations',

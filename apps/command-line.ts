@@ -3,7 +3,7 @@ import { InvalidArgumentError } from 'signalbox'
 import { failureText } from '../src/base/failure-text.js'
 import { withoutSecrets } from '../src/base/secrets.js'
 
-/** A command line that throws instead of ending the process, and whose errors show no passwords. */
+/** Returns a command line that throws instead of ending the process, and that hides passwords in its errors. */
 export function applicationCommand(name: string): Command {
   return new Command(name)
     .allowExcessArguments(false)
@@ -11,12 +11,12 @@ export function applicationCommand(name: string): Command {
     .exitOverride()
 }
 
-/** Runs an application and returns its exit status, or the status for its failure, which it prints. */
+/** Runs an application and returns its exit status. If it fails, prints the error and returns the status for it. */
 export async function exitStatusOf(
   run: () => Promise<number>,
   status: { readonly usage: number; readonly failed: number },
 ): Promise<number> {
-  // Before the listener of `signalbox`, which exits with another status.
+  // Runs before the listener of `signalbox`, which exits with another status.
   process.stdout.prependListener('error', (error: NodeJS.ErrnoException) => {
     // A reader that stops early, such as `head`, does not end the run.
     if (error.code === 'EPIPE') return
@@ -27,19 +27,19 @@ export async function exitStatusOf(
   try {
     return await run()
   } catch (error) {
-    // Commander has printed what is wrong, or the help.
+    // Commander has already printed the error or the help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : status.usage
     process.stderr.write(`error: ${failureText(error)}\n`)
     return error instanceof InvalidArgumentError ? status.usage : status.failed
   }
 }
 
-/** Ignores the errors of a stream for messages, because there is no other place to report them. */
+/** Ignores errors of writing to a stream of messages, because there is no other place to report them. */
 export function ignoreErrors(stream: NodeJS.WriteStream): void {
   stream.on('error', () => undefined)
 }
 
-/** Parses an option that is an integer within these bounds. */
+/** Returns a parser for an option that is an integer from `min` to `max`. */
 export function integer(min: number, max: number): (text: string) => number {
   return text => {
     const number = /^\d{1,10}$/.test(text) ? Number(text) : NaN

@@ -1,6 +1,6 @@
 import type { TopLevelSpec } from 'vega-lite'
 
-/** A chart as a picture in SVG. Takes the packages vega and vega-lite, which are loaded only here. */
+/** Returns a chart as SVG. Loads the packages vega and vega-lite when it is called. */
 export async function drawn(specification: TopLevelSpec): Promise<string> {
   const { parse, View } = await import('vega')
   const { compile } = await import('vega-lite')

@@ -2,14 +2,13 @@ import { accessSync, closeSync, constants, openSync, rmSync, statSync } from 'no
 import { InvalidArgumentError } from 'signalbox'
 
 /**
- * Finds out before a run whether a file can be written after it. What is in the file stays; where none exists, none
- * exists afterwards.
- * @throws InvalidArgumentError when it can't be opened for writing, such as a folder.
+ * Checks before a run that a file can be written after it. Keeps an existing file as it is, and leaves no new one.
+ * @throws InvalidArgumentError if the path can't be opened for writing, for example because it is a folder.
  */
 export function checkWritable(path: string): void {
   try {
     const there = statSync(path, { throwIfNoEntry: false })
-    // The reader of a pipe would take the end of a first opening for the end of the output.
+    // Opening and closing a pipe would look like the end of the output to its reader.
     if (there && !there.isFile() && !there.isDirectory()) return accessSync(path, constants.W_OK)
     closeSync(openSync(path, 'a'))
     if (!there) rmSync(path)

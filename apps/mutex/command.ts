@@ -2,10 +2,10 @@ import type { Command } from 'commander'
 import { applicationCommand, exitStatusOf } from '../command-line.js'
 import { demo } from './demo.js'
 
-/** How the demo ends. */
+/** Exit statuses of the demo. */
 const EXIT = { fine: 0, failed: 1, usage: 2 } as const
 
-/** The command line of the mutex demo. */
+/** Returns the command line of the mutex demo. */
 export function mutexCommand(): Command {
   return applicationCommand('signalbox mutex')
     .description(
@@ -19,7 +19,7 @@ export function mutexCommand(): Command {
     )
 }
 
-/** Executes the command line of the mutex demo and gives its exit status. */
+/** Executes the command line of the mutex demo and returns its exit status. */
 export async function mutex(args: readonly string[]): Promise<number> {
   return exitStatusOf(async () => {
     const { engine } = mutexCommand().parse(args, { from: 'user' }).opts<{ engine: string }>()
@@ -28,7 +28,7 @@ export async function mutex(args: readonly string[]): Promise<number> {
   }, EXIT)
 }
 
-/** The memory of this process, as all services of the demo see it. */
+/** Returns the URL to open. Replaces `memory:` with a named memory, which all services of the demo share. */
 function shared(url: string): string {
   return url === 'memory:' ? 'memory:mutex-demo' : url
 }

@@ -4,25 +4,25 @@ import { FencedRegister } from './fenced-register.js'
 import { MutexService, type Mutex } from './mutex-service.js'
 import { deleteUnconditionally } from './unsafe-mutex.js'
 
-/** What the scene of the outlived lease is played with. */
+/** Settings of the scenes in which a task outlives its lease. */
 export interface DangerParts {
   readonly url: string
   readonly key: string
   readonly leaseSeconds: number
-  /** Maximum time that the second task stays to see whether a third one comes in, in milliseconds. */
+  /** Maximum time that the second task waits inside for a third one to come in, in milliseconds. */
   readonly stay: number
   readonly print: (line: string) => void
 }
 
-/** How a task of the scene ends: it writes its result and unlocks. */
+/** The last two steps of a task: it writes its result and unlocks. */
 interface Manner {
   write(task: number, mutex: Mutex): void
   unlock(mutex: Mutex): Promise<void>
 }
 
 /**
- * A task outlives its lease, deletes the lock that is there, whose ever it is, and so lets a third one in with the
- * second.
+ * Plays the scene in which a task outlives its lease, then deletes the lock without checking its holder. A third task
+ * comes in while the second one is still inside.
  */
 export async function unconditionalDelete(parts: DangerParts): Promise<void> {
   const { url, key, print } = parts
@@ -40,7 +40,10 @@ export async function unconditionalDelete(parts: DangerParts): Promise<void> {
   })
 }
 
-/** The same task finds its release refused, its signal aborted, and its late write rejected by the fence. */
+/**
+ * Plays the same scene with conditional releases. The signal of the first task has aborted, the fence rejects its late
+ * write, and its release fails.
+ */
 export async function conditionalRelease(parts: DangerParts): Promise<void> {
   const { print } = parts
   const register = new FencedRegister()
@@ -63,7 +66,7 @@ export async function conditionalRelease(parts: DangerParts): Promise<void> {
   })
 }
 
-/** The first of three tasks does not renew its lease and is held up until the second one is in. */
+/** Runs three tasks. The first one does not renew its lease, and is held up until the second one is in. */
 async function outliveLease(parts: DangerParts, manner: Manner): Promise<void> {
   const { key, print, stay } = parts
   const options = { url: parts.url, leaseSeconds: parts.leaseSeconds, waitMillis: 60_000, log: print }
@@ -113,7 +116,7 @@ async function outliveLease(parts: DangerParts, manner: Manner): Promise<void> {
   ])
 }
 
-/** Something that happens once. */
+/** An event that happens once. */
 class Moment {
   pass!: () => void
   readonly passed = new Promise<void>(resolve => (this.pass = resolve))

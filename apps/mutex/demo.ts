@@ -3,21 +3,21 @@ import { conditionalRelease, unconditionalDelete } from './danger.js'
 import { MutexService } from './mutex-service.js'
 import { lockedWork, work, type TaskParts } from './task.js'
 
-/** So many tasks want in at once. */
+/** Number of tasks that start at the same time. */
 const TASKS = 10
-/** How long each of them works, in milliseconds. */
+/** Duration of each task, in milliseconds. */
 const DURATION = 100
-/** Longer than a busy machine stands still. */
+/** Lease of the mutex, in seconds. Longer than a busy machine may pause. */
 const LEASE_SECONDS = 10
-/** The lease that is outlived, in seconds. */
+/** Lease that a task outlives, in seconds. */
 const SHORT_LEASE_SECONDS = 1
 const WAIT_MILLIS = 60_000
-/** How long the scene of the outlived lease waits for what must not happen, in milliseconds. */
+/** Maximum time that a task waits inside for another one to come in, in milliseconds. */
 const STAY = 1000
 
 /** Plays all scenes on the engine of this URL and prints each step. */
 export async function demo(url: string, print: (line: string) => void): Promise<void> {
-  // Another demo on the same engine has a mutex of its own.
+  // The name is unique, so that another demo on the same engine uses another mutex.
   const key = `mutex-demo:${randomUUID()}`
   const numbers = Array.from({ length: TASKS }, (_, index) => index + 1)
   const parts: TaskParts = { print, duration: DURATION }

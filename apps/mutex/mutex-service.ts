@@ -10,11 +10,10 @@ import {
   type Grant,
 } from 'signalbox'
 
-/** Options of a {@link MutexService}. */
 export interface MutexServiceOptions {
   /** Any URL that `open` takes. */
   readonly url: string
-  /** How long a mutex is kept after its holder stops responding. */
+  /** Time that a mutex stays locked after its holder stops responding, in seconds. */
   readonly leaseSeconds: number
   /** Maximum wait for a mutex, in milliseconds; Infinity for no limit. */
   readonly waitMillis: number
@@ -25,8 +24,8 @@ export interface MutexServiceOptions {
 }
 
 /**
- * Mutexes in the style of operating systems: a task waits for a mutex by name, and disposes of it. The connection is
- * opened by the first wait.
+ * Mutexes in the style of operating systems: a task waits for a mutex by name, and disposes of it. The first wait opens
+ * the connection.
  */
 export class MutexService implements AsyncDisposable {
   readonly #options: MutexServiceOptions
@@ -72,7 +71,7 @@ export class MutexService implements AsyncDisposable {
     if (this.#isClosed) throw new ClosedError('the mutex service was closed')
     if (!this.#box) {
       const opening = (this.#box = open(this.#options.url))
-      // The next wait tries again.
+      // The next wait opens the connection again.
       opening.catch(() => (this.#box = undefined))
     }
     return this.#box
@@ -109,14 +108,14 @@ export class Mutex implements AsyncDisposable {
     return this.#grant.signal
   }
 
-  /** Returns while the mutex is certainly held. @throws LostError from then on. */
+  /** Returns if the mutex is certainly held. @throws LostError otherwise. */
   assertHeld(): void {
     this.#grant.assertHeld()
   }
 
   /**
    * Releases the mutex if this caller still holds it. A second call does nothing.
-   * @throws LostError if it was lost before, and then its next holder keeps it; UnavailableError, IndeterminateError
+   * @throws LostError if it was lost before, without affecting the next holder; UnavailableError, IndeterminateError
    */
   async release(): Promise<void> {
     if (this.#isReleased) return
@@ -127,7 +126,7 @@ export class Mutex implements AsyncDisposable {
       if (this.#log && error instanceof LostError) this.#log(deleted(this.lockId, await this.#holder()))
       throw error
     }
-    // The engine releases the lock only if it has this ID.
+    // The engine releases only the grant of this caller, so the deleted lock has this ID.
     this.#log?.(deleted(this.lockId, this.lockId))
   }
 
@@ -136,7 +135,7 @@ export class Mutex implements AsyncDisposable {
     await this.release().catch(() => undefined)
   }
 
-  /** The lock ID of the present holder, if it is known. */
+  /** Returns the lock ID of the current holder, `none` or `unknown`. */
   async #holder(): Promise<string> {
     try {
       for await (const { holders } of this.#box.inspect(this.key, { exact: true }))
@@ -148,9 +147,9 @@ export class Mutex implements AsyncDisposable {
   }
 }
 
-/** A wait for a mutex timed out. */
+/** Thrown when a wait for a mutex times out. */
 export class MutexTimeoutError extends TimedOutError {
-  /** @param waitMillis how long the caller waited, in milliseconds */
+  /** @param waitMillis time that the caller waited, in milliseconds */
   constructor(
     readonly mutex: string,
     waitMillis: number,

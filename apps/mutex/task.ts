@@ -1,21 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { MutexService } from './mutex-service.js'
 
-/** What the tasks of the demo have in common. */
+/** The parts that all tasks of the demo share. */
 export interface TaskParts {
   readonly print: (line: string) => void
-  /** How long a task takes, in milliseconds. */
+  /** Duration of a task, in milliseconds. */
   readonly duration: number
 }
 
-/** The work itself, which only one task may do at a time. */
+/** Does the work, which only one task may do at a time. */
 export async function work(task: number, { print, duration }: TaskParts): Promise<void> {
   print(`process start ${task}`)
   await sleep(duration)
   print(`process end ${task}`)
 }
 
-/** The work under the mutex. */
+/** Does the work while it holds the mutex. */
 export async function lockedWork(
   task: number,
   service: MutexService,

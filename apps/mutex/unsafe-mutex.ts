@@ -1,9 +1,9 @@
 import type { Box } from 'signalbox'
 
 /**
- * What many lock libraries once did, and hand-written locks still do: deletes the present lock, also that of another
- * holder.
- * @returns the lock id that was deleted
+ * Deletes the current lock without checking its holder. Many lock libraries once did this, and hand-written locks still
+ * do.
+ * @returns the ID of the deleted lock, or `none`.
  */
 export async function deleteUnconditionally(box: Box, mutex: string): Promise<string> {
   let deleted = 'none'

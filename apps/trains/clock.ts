@@ -4,14 +4,13 @@ import { setTimeout as wait } from 'node:timers/promises'
 export interface Clock {
   /** Milliseconds on a monotonic clock. */
   now(): number
-  /** Waits `duration` milliseconds, or until `signal` aborts if there is one, whichever comes first. */
+  /** Waits for `duration` milliseconds, or until `signal` aborts. */
   sleep(duration: number, signal?: AbortSignal): Promise<void>
 }
 
-/** The system's clock. */
 export const systemClock: Clock = {
   now: () => performance.now(),
-  // It rejects only if the signal aborts, which ends the wait.
+  // The timer rejects only if the signal aborts, which ends the wait.
   sleep: (duration, signal) =>
     wait(Math.min(duration, 2 ** 31 - 1), undefined, { signal }).catch(() => undefined),
 }

@@ -21,8 +21,8 @@ import { forkWorkers } from './supervisor/worker-process.js'
 import { openTracker } from './tracker.js'
 
 /**
- * Executes a command line of the tracker and returns the exit status. Standard input may still be open then, so the
- * caller must end the process.
+ * Executes a command line of the tracker and returns the exit status. The caller must then end the process, because
+ * standard input may still be open.
  */
 export async function trains(args: readonly string[]): Promise<number> {
   return exitStatusOf(
@@ -54,7 +54,7 @@ async function trackWith(settings: Settings, log: Log, deadLetters: DeadLetterFi
     throw error
   })
   const outages = new Outages(settings.engineWait, log, systemClock)
-  // Not retried: the URL of an engine that was never reachable may be misspelt.
+  // Opened without retries, because the URL of an engine that was never reachable may be misspelt.
   const tracker = await openTracker(settings.engine, 'trains supervisor', settings.use, outages)
   let board: Board | undefined
   try {
@@ -95,7 +95,7 @@ async function trackWith(settings: Settings, log: Log, deadLetters: DeadLetterFi
   }
 }
 
-/** Resolves when a viewer opens the page, or with false on Ctrl-C. */
+/** Resolves with true when a viewer opens the page, or with false on SIGINT or SIGTERM. */
 async function isViewed(board: Board): Promise<boolean> {
   const decided = new AbortController()
   try {
@@ -108,15 +108,15 @@ async function isViewed(board: Board): Promise<boolean> {
   }
 }
 
-/** Resolves on Ctrl-C. Its signal removes the listeners. */
+/** Resolves on SIGINT or SIGTERM. Aborting `signal` removes the listeners. */
 async function interrupted(signal?: AbortSignal): Promise<void> {
   const signals = ['SIGINT', 'SIGTERM'].map(name => once(process, name, { signal }))
   await Promise.race(signals).catch(() => undefined)
 }
 
 /**
- * Stops the run on the first signal, so that it finishes what it has read, and aborts it on the second.
- * @returns a function that ignores signals again.
+ * Stops the run on the first signal, so that it finishes the messages that it has read. Aborts it on the second.
+ * @returns a function that removes the listeners of signals.
  */
 function stopOnSignals(run: Run): () => void {
   let signals = 0

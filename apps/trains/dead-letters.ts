@@ -12,7 +12,7 @@ export class DeadLetterFile {
     this.path = path
   }
 
-  /** Creates its folder. @throws InvalidArgumentError if the file could not be written. */
+  /** Creates the folder, and checks that the file can be written. @throws InvalidArgumentError if it can't. */
   check(): void {
     const folder = dirname(this.path)
     try {

@@ -1,10 +1,10 @@
-/** Who holds or awaits a lock. */
+/** A holder of a lock, or a waiter for one. */
 export interface LockUser {
-  /** The label of the box or the process. */
+  /** The worker, otherwise the label of the box, otherwise its process. */
   readonly who: string
-  /** The train that it is for, in a run that is slowed down for viewers. */
+  /** The train that needs the lock. Known only in a run that is slowed down for viewers. */
   readonly train: string | undefined
-  /** Milliseconds since its request. */
+  /** Time since the request for the lock, in milliseconds. */
   readonly age: number
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
 import { trains } from './command.js'
 
-// Standard input may stay open forever, and nothing else is left to wait for.
+// Exits explicitly, because standard input may stay open forever.
 process.exit(await trains(process.argv.slice(2)))

@@ -10,18 +10,18 @@ import type { StoreUse } from './tracker.js'
 import { LOG_LEVELS, type LogLevel } from './log/log.js'
 import type { Limits } from './worker/message-processor.js'
 
-/** The options that are used as they are given. */
+/** Options that are used as given. */
 interface PlainOptions {
   readonly engine: string
   readonly processes: number
-  /** How long to wait for an unreachable engine, in milliseconds. */
+  /** Maximum time to wait for an unreachable engine, in milliseconds. */
   readonly engineWait: number
   readonly resume?: boolean
-  /** The port of the page that shows the run, 0 for a free one; undefined for no page. */
+  /** The port of the page that shows the run; 0 for a free port, undefined for no page. */
   readonly watch?: number
-  /** Whether a run with a page begins when a viewer opens it. */
+  /** Whether a run with a page begins only when a viewer opens the page. */
   readonly wait: boolean
-  /** Whether a rejected line of the input makes an exit status. */
+  /** Whether a rejected input line changes the exit status. */
   readonly strict?: boolean
   readonly json?: string
   readonly deadLetters: string
@@ -31,7 +31,7 @@ interface PlainOptions {
 
 /** The settings of a run, from the command line. */
 export interface Settings extends PlainOptions {
-  /** What to read: a timetable, or messages as lines of JSON (`-` for standard input). */
+  /** The input: a timetable, or messages as lines of JSON (`-` for standard input). */
   readonly input:
     | {
         readonly kind: 'timetable'
@@ -39,35 +39,39 @@ export interface Settings extends PlainOptions {
         readonly date: string | undefined
         readonly locations: LocationKind
         readonly days: number
-        /** How many times as fast as the timetable; undefined: as fast as possible. */
+        /** Speed relative to the timetable; undefined: as fast as possible. */
         readonly speed: number | undefined
       }
     | { readonly kind: 'messages'; readonly path: string }
   /** Number of workers to kill. */
   readonly kill: number
-  /** How long each message keeps its locks, so that a viewer sees them, in milliseconds; 0: no longer than it needs. */
+  /** Minimum time that a message keeps its locks for viewers, in milliseconds; 0: only as long as it needs them. */
   readonly dwell: number
   readonly limits: Limits
   readonly use: StoreUse
   readonly logLevel: LogLevel
 }
 
-/** The default timetable: Caltrain's of 2016. */
+/** The default timetable, that of Caltrain in 2016. */
 const BUNDLED_FEED = join(clonePath, 'apps/trains/data/caltrain-gtfs')
 
-/** With a shorter wait for locks, in milliseconds, messages do not share locks. */
+/** Minimum wait for locks with which messages share their locks, in milliseconds. */
 const SHORT_WAIT = 1000
 
-/** The longest duration of an option, in milliseconds: a message may be delivered again after it. */
+/**
+ * Maximum duration of an option, in milliseconds. Shorter than `ID_RETENTION`, because a message may be delivered again
+ * after that duration.
+ */
 const LONGEST = ID_RETENTION / 2
 
-/** What a viewer sees by default: a day in which a second is ten minutes, and workers that are killed. */
+/** Default settings for a viewer: one day, ten minutes of the timetable in each second, and some kills of workers. */
 const SHOW = { days: 1, speed: 600, kill: 4 }
 
-/** How long a train keeps its locks for a viewer: by the timetable, in seconds, and in milliseconds. */
+/** Time that a train keeps its locks for a viewer, in seconds of the timetable. */
 const TIMETABLE_DWELL = 150
+/** Maximum time that a train keeps its locks for a viewer, in milliseconds. */
 const MAX_DWELL = 1000
-/** A shorter time, in milliseconds, can't be seen. */
+/** Minimum time that a viewer can see, in milliseconds. A shorter one becomes 0. */
 const MIN_DWELL = 20
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
@@ -94,7 +98,7 @@ ${statuses}
 
 The classic limits are --lock-wait 10ms --lease 2m --lock-tries 10 --attempts 3.`
 
-/** The command line of the train tracker. */
+/** Returns the command line of the train tracker. */
 export function trainsCommand(): Command {
   return applicationCommand('signalbox trains')
     .description(
@@ -150,7 +154,7 @@ export function trainsCommand(): Command {
 
 /**
  * Parses the arguments of the command line.
- * @throws CommanderError if they are invalid, after the reason was printed to standard error; also after help.
+ * @throws CommanderError if they are invalid, after printing the reason to standard error; also after printing help.
  */
 export function readOptions(args: readonly string[]): Settings {
   const trains = trainsCommand()
@@ -183,8 +187,8 @@ export function readOptions(args: readonly string[]): Settings {
     kill: kill ?? show?.kill ?? 0,
     dwell,
     limits: { lockWait, lease, lockTries, attempts },
-    // Messages that share their locks wait for all of them, so with a short wait each takes its own; and a viewer sees
-    // which train has which lock.
+    // Messages that share locks wait for all of them, so with a short wait, each message takes its own locks. For
+    // viewers, each does so too, to show which train has which lock.
     use: unsafeNoLocks ? 'unlocked' : lockWait < SHORT_WAIT || dwell > 0 ? 'alone' : 'together',
     logLevel: logLevel ?? (plain.log === undefined ? 'warn' : 'info'),
   }
@@ -215,7 +219,7 @@ function date(text: string): string {
   throw new InvalidArgumentError('It must be a date such as 20160704.')
 }
 
-/** An option for a duration, 30 seconds by default. @param least in milliseconds. */
+/** Returns an option for a duration, 30 seconds by default. @param least the minimum, in milliseconds. */
 function lasting(name: string, description: string, least: number): Option {
   return new Option(`${name} <duration>`, description).default(30_000, '30s').argParser(text => {
     const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text)

@@ -7,15 +7,15 @@ import { RunAbortedError } from './worker/failure.js'
 /** Pause between two tries while the engine is unreachable, in milliseconds. */
 const PAUSE = 200
 
-/** Retries what fails because the engine is unreachable, so that a restart of its server only costs time. */
+/** Retries tasks while the engine is unreachable, so that a restart of its server only delays them. */
 export class Outages {
   readonly #maxOutage: number
   readonly #log: Log
   readonly #clock: Clock
-  /** When the engine became unreachable; undefined while it is reachable. */
+  /** Time at which the engine became unreachable, in milliseconds; undefined while it is reachable. */
   #since: number | undefined
 
-  /** @param maxOutage how long to wait for an unreachable engine, in milliseconds. */
+  /** @param maxOutage maximum time to wait for an unreachable engine, in milliseconds. */
   constructor(maxOutage: number, log: Log, clock: Clock) {
     this.#maxOutage = maxOutage
     this.#log = log
@@ -23,11 +23,12 @@ export class Outages {
   }
 
   /**
-   * Retries a task while the engine is unreachable, for at most `maxOutage`. A try may have been executed although it
-   * failed, so it must be safe to repeat.
-   * @param ping rejects if the engine is unreachable. Without it, the engine counts as unreachable when time is over.
-   * @throws RunAbortedError if the engine is still unreachable then; otherwise what the task throws, at once if it is
-   * another failure.
+   * Retries a task while the engine is unreachable, for at most `maxOutage`. A try that failed may have taken effect,
+   * so the task must be safe to repeat.
+   * @param ping rejects if the engine is unreachable. Without it, the engine is assumed to be unreachable after
+   * `maxOutage`.
+   * @throws RunAbortedError if the engine is still unreachable after `maxOutage`; the task's error if the engine is
+   * reachable then; any other error of the task at once.
    */
   async retryDuringOutage<Result>(
     task: () => Promise<Result>,
@@ -53,7 +54,7 @@ export class Outages {
           const what = `the engine was unreachable for ${this.#maxOutage} ms: ${reasonOf(error)}`
           throw new RunAbortedError(what, { cause: error })
         })
-        // The engine works, but not for this task: a value may be damaged.
+        // The engine is reachable, but this task still fails: for example, a value may be damaged.
         this.#reached()
         throw error
       }
@@ -66,7 +67,7 @@ export class Outages {
   }
 }
 
-/** Whether an error says that the engine could not be reached, and nothing about the call itself. */
+/** Whether an error is due to an unreachable engine, and not to the call itself. */
 function isOutage(error: unknown): boolean {
   return error instanceof UnavailableError || error instanceof IndeterminateError
 }

@@ -3,21 +3,21 @@ import type { Tracker } from './tracker.js'
 /** The store key of a run's progress, next to its trains and locations. */
 const KEY = 'RUN'
 
-/** Progress is stored under this run name, so that the next run can read it without the name of the last one. */
+/** The run name that progress is stored under. The next run can read it without the name of the last one. */
 const ANY_RUN = 'any'
 
-/** The progress of a run: what `--resume` needs to continue. */
+/** The progress of a run, from which `--resume` continues. */
 export interface Progress {
   /** The name of the run: see `RunStore`. */
   readonly run: string
   /** The description of the input. */
   readonly input: string
-  /** All messages below this sequence number are done; the first of the input has 0. */
+  /** All messages below this sequence number are done. The first message of the input has number 0. */
   readonly lowWatermark: number
-  /** The digest of their IDs. */
+  /** The digest of the IDs of these messages. */
   readonly digest: number
   readonly deadLettered: readonly number[]
-  /** When it was stored, in milliseconds since 1970. */
+  /** Time at which the progress was stored, in milliseconds since 1970. */
   readonly at: number
 }
 
@@ -43,7 +43,7 @@ export class IdDigest {
     for (let index = 0; index < id.length; index++) {
       this.#value = Math.imul(this.#value ^ id.charCodeAt(index), 0x01000193)
     }
-    // Otherwise `a`, `bc` and `ab`, `c` would be the same.
+    // Separates the IDs: without this, `a`, `bc` and `ab`, `c` would have the same digest.
     this.#value = Math.imul(this.#value ^ 0xff, 0x01000193) >>> 0
   }
 }

@@ -2,7 +2,6 @@ import type { Message } from './messages/message.js'
 import type { Settings } from './options.js'
 import type { WorkerFailure } from './worker/failure.js'
 
-/** The settings of a worker. */
 export interface WorkerSettings extends Pick<
   Settings,
   'engine' | 'engineWait' | 'limits' | 'use' | 'dwell' | 'log' | 'logLevel'
@@ -14,14 +13,15 @@ export interface WorkerSettings extends Pick<
 }
 
 /**
- * From the supervisor to a worker. Messages are sent in batches: sending each alone would cost more than its work.
+ * A message from the supervisor to a worker. Messages of the input are sent in batches, because sending each one alone
+ * would cost more than applying it.
  */
 export type ToWorker =
   | { readonly kind: 'start'; readonly settings: WorkerSettings }
   | { readonly kind: 'work'; readonly sequences: readonly number[]; readonly messages: readonly Message[] }
-  /** Acknowledge nothing while `holding`: the worker is to be killed between a commit and its acknowledgement. */
+  /** Acknowledge nothing while `holding`: a kill is planned between a commit and its acknowledgement. */
   | { readonly kind: 'hold'; readonly holding: boolean }
-  /** Finish the messages that were sent, and end. */
+  /** Finish all messages that were sent, and end. */
   | { readonly kind: 'drain' }
 
 /** A dead-lettered message, by its sequence number, and the reason. */
@@ -30,9 +30,9 @@ export interface FailedMessage {
   readonly reason: string
 }
 
-/** From a worker to the supervisor. */
+/** A message from a worker to the supervisor. */
 export type FromWorker =
-  /** The worker has opened its box. `session` is revoked if it dies. */
+  /** The worker has opened its box. The supervisor revokes `session` if the worker dies. */
   | { readonly kind: 'ready'; readonly session: string }
   | Acknowledgement
   /** Sent once while holding, when messages are committed and not acknowledged. */
@@ -41,7 +41,7 @@ export type FromWorker =
   | { readonly kind: 'drained'; readonly peakMemory: number }
   | WorkerFailure
 
-/** Messages that are done, each with its event and the bucket of its lock wait, see `Histogram`. */
+/** Messages that are done, each with its event and the bucket of its lock wait; see `bucketOf`. */
 export interface Acknowledgement {
   readonly kind: 'settled'
   readonly sequences: number[]

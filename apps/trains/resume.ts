@@ -4,12 +4,12 @@ import type { IdDigest, Progress } from './progress.js'
 import { ID_RETENTION } from './run-store.js'
 
 /**
- * How long a run can be resumed, in milliseconds. A message after the stored mark may have been committed some time
- * before the mark was stored.
+ * Maximum age of stored progress that a run can resume, in milliseconds. It is below the retention of IDs, because a
+ * message after the stored mark may have been committed some time before the mark was stored.
  */
 const RESUMABLE = ID_RETENTION - 3_600_000
 
-/** @throws InputError if a run can't be resumed with this input, or not any more. */
+/** Checks that a run can be resumed. @throws InputError if its progress is too old, or the input is another one. */
 export function checkResumable(progress: Progress, input: string): void {
   if (Date.now() - progress.at > RESUMABLE) {
     throw new InputError(
@@ -26,7 +26,7 @@ export function checkResumable(progress: Progress, input: string): void {
 
 /**
  * Yields the messages that the interrupted run has not done, and reports those that it has done to `onDone`.
- * @param digest of the IDs that were reported to `onDone`.
+ * @param digest of the IDs that `onDone` has received; `onDone` must update it.
  * @throws InputError if the input does not begin with the messages of the interrupted run.
  */
 export async function* skipDone(

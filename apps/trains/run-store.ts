@@ -8,8 +8,8 @@ interface Stamped {
 }
 
 /**
- * How long the store remembers the IDs of committed messages, in milliseconds: a message that is delivered again later
- * would count twice.
+ * Time for which the store remembers the IDs of committed messages, in milliseconds. A message that is delivered again
+ * after that time would be applied twice.
  */
 export const ID_RETENTION = 24 * 3_600_000
 
@@ -17,7 +17,7 @@ export const ID_RETENTION = 24 * 3_600_000
 export type Retry = <Result>(task: () => Promise<Result>) => Promise<Result>
 
 /**
- * A run's view of the store. Each run starts empty on any engine: it sees neither the values nor the message IDs of
+ * A run's view of the store. Each run starts empty on any engine, because it ignores the values and the message IDs of
  * earlier runs.
  */
 export class RunStore {
@@ -40,7 +40,7 @@ export class RunStore {
     await this.#retry(() => this.#store.put(key, this.#stamped(value)))
   }
 
-  /** As `TrainStore.transaction`. Messages that a try without a reply has committed are not committed again. */
+  /** Like `TrainStore.transaction`, with retries. Skips messages that a try without a reply has already committed. */
   transaction<Result>(
     keys: (read: Read) => Promise<readonly string[]>,
     change: (transaction: MessagesTransaction) => Promise<Result>,
@@ -77,7 +77,7 @@ export class RunStore {
             delete: key => write(key, undefined),
             committed: one => transaction.committed(this.#ownId(one)),
           })
-          // Each value is parsed and written once, regardless of how many messages use it.
+          // Parses and writes each value once, regardless of how many messages use it.
           for (const key of changed) {
             const value = values.get(key)
             if (value === undefined) transaction.delete(key)

@@ -29,8 +29,8 @@ import type { Tracker } from './tracker.js'
 import { ALREADY_APPLIED } from './worker/message-processor.js'
 
 /**
- * How often the progress is stored, in milliseconds. If the supervisor is killed, the messages since then are delivered
- * again.
+ * Interval between saves of the progress, in milliseconds. If the supervisor is killed, a resumed run delivers the
+ * messages since the last save again.
  */
 const SAVE_INTERVAL = 1000
 
@@ -40,11 +40,10 @@ const MAX_DIFFERENCES = 10
 /** Number of locations that are read at a time for the report. */
 const READ_BATCH = 64
 
-/** The parts of a run. */
 export interface RunParts {
   readonly settings: Settings
   readonly source: MessageSource
-  /** The faults of the input; more are added while it is read. */
+  /** The faults of the input. Reading the input adds more of them. */
   readonly findings: Findings
   readonly tracker: Tracker
   readonly startWorker: StartWorker
@@ -67,7 +66,7 @@ export class Run {
   readonly #digest = new IdDigest()
   readonly #tally = new Tally()
   readonly #deadLettered: number[] = []
-  /** All locations that a message names, even if nothing should have happened there. */
+  /** All locations that messages name, including those that no message should have changed. */
   readonly #mentioned = new Set<string>()
   readonly #stop = new AbortController()
   readonly #memory = new PeakMemory()
@@ -80,12 +79,13 @@ export class Run {
     const { settings, source, tracker, startWorker, deadLetters, log, board } = parts
     this.#parts = parts
     this.#earlier = earlier
-    // Short, because it is in every ID and value.
+    // The name is short, because every ID and value contains it.
     this.#name = earlier?.run ?? randomBytes(9).toString('base64url')
     this.#kills = new Kills(planKills(settings.kill, source.total))
     this.#supervisor = new Supervisor({
       processes: settings.processes,
-      // At least two, so that workers contend for locks. Those that are slowed down for viewers wait most of the time.
+      // At least two, so that workers contend for locks. With a slowdown for viewers, all of them, because they wait
+      // most of the time.
       atOnce: settings.dwell > 0 ? settings.processes : Math.max(availableParallelism(), 2),
       startWorker,
       settingsOf: worker => ({ ...settings, worker, run: this.#name }),
@@ -103,7 +103,7 @@ export class Run {
 
   /**
    * Prepares a new run, or one that continues the last run on this engine.
-   * @throws InputError if the last run can't be resumed with this input; what the engine throws.
+   * @throws InputError if the last run can't be resumed with this input; the engine's errors.
    */
   static async prepare(parts: RunParts): Promise<Run> {
     const { settings, source, tracker, deadLetters, log } = parts
@@ -121,8 +121,8 @@ export class Run {
   }
 
   /**
-   * Delivers all messages and returns the report; undefined if it was stopped before it had caught up with the run that
-   * it resumes, and so has done nothing.
+   * Delivers all messages and returns the report. Returns undefined if the run was stopped before it reached the end of
+   * the run that it resumes, because it has done nothing then.
    * @throws Error if the run is aborted.
    */
   async deliver(): Promise<Report | undefined> {
@@ -156,7 +156,7 @@ export class Run {
     return report
   }
 
-  /** Stops reading; the run ends when the messages that were read are done. */
+  /** Stops reading. The run ends when the messages that were read are done. */
   stop(): void {
     this.#stop.abort()
     this.#supervisor.stop()
@@ -192,7 +192,7 @@ export class Run {
     }
   }
 
-  /** Records a message that is done, in the order of the stream: the serial result is computed from these. */
+  /** Records a message that is done, and applies it to the serial result. Must be called in the order of the stream. */
   #note(message: Message, sequence: number, deadLettered: boolean): void {
     this.#done = sequence + 1
     this.#digest.add(message.id)
@@ -203,7 +203,7 @@ export class Run {
     if (to !== undefined) this.#mentioned.add(to)
   }
 
-  /** Whether this run has not yet reached the point where the one that it resumes ended. */
+  /** Whether this run is still before the end of the run that it resumes. */
   #catchingUp(): boolean {
     return this.#done < (this.#earlier?.lowWatermark ?? 0)
   }
@@ -243,7 +243,7 @@ export class Run {
   }
 
   #saveProgress(): void {
-    // Two concurrent writes could arrive in the wrong order.
+    // Writes one after another, because two concurrent writes could arrive in the wrong order.
     if (this.#saving || this.#catchingUp()) return
     this.#saving = this.#save()
       .catch((error: unknown) => this.#parts.log.warn('progress not stored', { reason: reasonOf(error) }))

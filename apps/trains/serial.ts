@@ -2,8 +2,8 @@ import { changesOf, type LocationCounts, type MutableCounts } from './domain/loc
 import { getOrInsert } from './get-or-insert.js'
 
 /**
- * The expected result, computed in the simplest way: one message after another, in one process, without locks. The
- * tracker's result is compared with it, so it shares no code with the message types.
+ * The expected result, computed in the simplest way: one message after another, in one process, without locks. Shares
+ * no code with the message types, because it checks their result.
  */
 export class SerialResult {
   readonly #locationOfTrain = new Map<string, string>()
@@ -36,7 +36,7 @@ export class SerialResult {
     this.#ignored++
   }
 
-  /** The counts of every location that any train has touched. */
+  /** The counts of every location that a train has changed. */
   get locations(): ReadonlyMap<string, LocationCounts> {
     return this.#counts
   }
@@ -54,7 +54,7 @@ function noCounts(): MutableCounts {
   return { created: 0, deleted: 0, arrived: 0, departed: 0 }
 }
 
-/** The fields of a message that matter here. */
+/** The fields of a message that the serial result uses. */
 export interface SerialMessage {
   readonly type: string
   readonly train: string

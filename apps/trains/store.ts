@@ -6,9 +6,9 @@ export interface TransactionOptions {
   readonly id: readonly TransactionPart[]
   readonly wait: number
   readonly lease: number
-  /** How long the IDs are remembered. */
+  /** Time for which the store remembers the IDs. */
   readonly retention: number
-  /** What `inspect` shows for its locks; by default the label of the box. */
+  /** The label that `inspect` shows for the transaction's locks. Default: the label of the box. */
   readonly label?: string | undefined
 }
 
@@ -28,9 +28,7 @@ export interface TrainStore {
   get(key: string): Promise<{ readonly value: unknown } | undefined>
   put(key: string, value: unknown): Promise<unknown>
   delete(key: string): Promise<unknown>
-  /**
-   * Calls `change` with the values under the keys that `keys` names, and commits all its writes or none.
-   */
+  /** Calls `change` with the values under the keys that `keys` returns, and commits all its writes or none. */
   transaction<Result>(
     keys: (read: Read) => Promise<readonly string[]>,
     change: (transaction: MessagesTransaction) => Promise<Result>,

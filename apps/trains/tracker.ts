@@ -6,19 +6,25 @@ import { RunStore, type Retry } from './run-store.js'
 import { unlockedStore } from './unlocked-store.js'
 import type { QueueLimits } from './worker/train-queues.js'
 
-/** The store for trains and locations. */
+/** Name of the store for trains and locations. */
 const STORE = 'trains'
 
-/** Held during a run: two runs on one engine would overwrite each other's values, because each ignores the other's. */
+/**
+ * Name of the lock that a run holds. Without it, two runs on one engine would overwrite each other's values, because
+ * each ignores those of the other.
+ */
 const RUN_LOCK = 'trains-run'
-/** How long a killed run excludes others if the engine does not notice its death, in milliseconds. */
+/**
+ * Lease of that lock, in milliseconds. A killed run excludes others this long if the engine does not notice its death.
+ */
 const RUN_LEASE = 10_000
-/** How long to wait for another run, in milliseconds: longer than a killed one excludes others. */
+/** Maximum time to wait for another run, in milliseconds. Longer than a killed run excludes others. */
 const RUN_WAIT = { 'at once': 1000, 'session timeout': 15_000, lease: 15_000 }
 
 /**
- * How a process uses the store. `together`: concurrent messages share locks and a commit. `alone`: each has its own,
- * which is slower, but no message waits for the locks of others. `unlocked`: no locks and no version checks.
+ * The use of the store by a process. `together`: concurrent messages share locks and a commit. `alone`: each message
+ * has its own, which is slower, but it need not wait for locks that only others need. `unlocked`: no locks and no
+ * version checks.
  */
 export type StoreUse = 'together' | 'alone' | 'unlocked'
 
@@ -29,17 +35,17 @@ export const USES: Readonly<Record<StoreUse, { limits: QueueLimits; store: Store
   unlocked: { limits: { run: 1, atOnce: 128 }, store: {} },
 }
 
-/** The tracker's access to Signalbox in a process: the only place that opens a box. */
+/** The access of a process to Signalbox. No other part of the tracker opens a box. */
 export interface Tracker {
   /** The session that a supervisor revokes if this process dies. */
   readonly session: string
-  /** The store as seen by the run of this name. */
+  /** Returns the store as the run of this name sees it. */
   store(run: string): RunStore
-  /** Excludes other runs until `close`; false if another run holds the engine. */
+  /** Excludes other runs until `close`. Returns false if another run uses the engine. */
   claimRun(): Promise<boolean>
-  /** Frees at once the locks that the session of a dead process held. */
+  /** Releases at once the locks that the session of a dead process held. */
   revoke(session: string): Promise<void>
-  /** The locations whose locks are in use now. */
+  /** Returns the locations whose locks are in use now. */
   locks(): Promise<readonly LockInUse[]>
   close(): Promise<void>
 }
@@ -47,7 +53,7 @@ export interface Tracker {
 /**
  * Opens the tracker's store on an engine.
  * @param outages retries operations on the open box.
- * @throws what `open` of Signalbox throws.
+ * @throws the errors of `open` of Signalbox.
  */
 export async function openTracker(
   engine: string,
@@ -65,7 +71,7 @@ export async function openTracker(
     async claimRun() {
       try {
         const wait = RUN_WAIT[box.guarantees.deadHolder]
-        // If an attempt without a reply holds the lock, it is free again within the wait of the next one.
+        // If an attempt without a reply holds the lock, the lock is free again within the wait of the next attempt.
         await retry(() => box.mutex(RUN_LOCK).acquire({ wait, lease: RUN_LEASE, label }))
         return true
       } catch (error) {

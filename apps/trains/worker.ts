@@ -12,14 +12,14 @@ import { MessageProcessor } from './worker/message-processor.js'
 import { MessageWorker } from './worker/message-worker.js'
 import { slowedStore } from './worker/slowed-store.js'
 
-/** A worker process: it applies the messages that the supervisor sends. */
+/** The parts of this process once it can apply the messages of the supervisor. */
 interface Running {
   readonly worker: MessageWorker
   readonly tracker: Tracker
   readonly closeLog: () => void
 }
 
-/** With more unfinished messages, a worker no longer takes time for viewers. */
+/** Maximum number of unfinished messages with which a worker still slows down for viewers. */
 const MAX_BEHIND = 100
 
 const memory = new PeakMemory()
@@ -79,7 +79,8 @@ process.on('message', (message: ToWorker) => {
 
 ignoreErrors(process.stderr)
 
-// A terminal sends Ctrl-C to the whole process group, a service manager SIGTERM; the supervisor decides what to do.
+// A terminal sends SIGINT to the whole process group, and a service manager sends SIGTERM. Workers ignore both and
+// leave the decision to the supervisor.
 process.on('SIGINT', () => undefined)
 process.on('SIGTERM', () => undefined)
 

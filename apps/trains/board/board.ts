@@ -25,26 +25,24 @@ import { Waits } from './waits.js'
 
 /** Interval between frames, in milliseconds. */
 const FRAME_INTERVAL = 100
-/** Interval between diagrams of a growing network, in milliseconds. Pages redraw each one. */
+/** Interval between diagrams of a growing network, in milliseconds. Pages redraw the map for each diagram. */
 const DIAGRAM_INTERVAL = 1000
 /** Interval between queries of the locks while a page is open, in milliseconds. */
 const LOCKS_INTERVAL = 250
-/** The same in a run whose locks are kept for viewers. */
+/** Interval between queries in a run that keeps its locks longer for viewers, in milliseconds. */
 const KEPT_LOCKS_INTERVAL = 100
-/** Interval between sorts of the locations, in milliseconds. */
+/** Interval between updates of the busiest locations, in milliseconds. */
 const SORT_INTERVAL = 500
-/** Maximum number of busiest locations. */
+/** Maximum number of busiest locations on the page. */
 const MAX_BUSIEST = 10
-/** Maximum number of events. */
+/** Maximum number of events on the page. */
 const MAX_EVENTS = 12
 
-/** The state of a run. */
 export interface RunState extends Facts {
   readonly time: number | null
   readonly workers: readonly Omit<WorkerState, 'perSecond'>[]
 }
 
-/** The parts of a board. */
 export interface BoardParts {
   readonly source: MessageSource
   readonly settings: Pick<Settings, 'processes' | 'input' | 'dwell' | 'use'>
@@ -135,7 +133,7 @@ export class Board {
     this.#scene.settle(message, event)
   }
 
-  /** Shows the report. The page is served until `close`. */
+  /** Shows the report. The board serves the page until `close`. */
   end(report: Report): void {
     for (const timer of this.#timers) clearInterval(timer)
     this.#sendGrowth()
@@ -145,7 +143,7 @@ export class Board {
       ...this.#now(this.#scene.frame()),
       ...{ messages, seconds, perSecond },
       busiest: this.#busiestOf(new Map(Object.entries(report.locations))),
-      // Their processes have exited normally.
+      // The worker processes have exited normally, so none is shown as restarting.
       workers: this.#workers.map(worker => ({ ...worker, isReady: true })),
       locked: [],
     }
@@ -155,7 +153,7 @@ export class Board {
     this.#final = [this.#about(), now, end]
   }
 
-  /** Stops serving, after pages have received what was sent. */
+  /** Stops serving after open pages have received all frames. */
   async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer)
     await this.#server.close()
@@ -205,7 +203,7 @@ export class Board {
       ...state,
       total: this.#parts.source.total ?? null,
       seconds: this.#begun === 0 ? 0 : (at - this.#begun) / 1000,
-      // A resumed run begins with the messages that are done.
+      // Measured from the beginning of the run, because the first count of a resumed run includes its earlier messages.
       perSecond: this.#begun === 0 ? 0 : this.#rate.rate(at, state.messages),
       trains,
       waiting: this.#scene.drawn(this.#waits.trains),
@@ -223,7 +221,7 @@ export class Board {
     }
   }
 
-  /** Adds events of workers since the last frame. */
+  /** Adds the events of workers since the last frame. */
   #note(workers: readonly WorkerState[]): void {
     const events = workers.flatMap(({ worker, kills, replaced }, index) => {
       const before = this.#workers[index] ?? { kills: 0, replaced: 0 }
@@ -240,7 +238,7 @@ export class Board {
   }
 
   async #readLocks(): Promise<void> {
-    // A slow or unreachable engine is not asked again before it has answered.
+    // Waits for the reply of a slow or unreachable engine before the next query.
     if (this.#server.pages === 0 || this.#isReadingLocks) return
     this.#isReadingLocks = true
     // The page shows the last state while the engine is unreachable.
@@ -252,7 +250,7 @@ export class Board {
   }
 
   #lockedStations(locks: readonly LockInUse[]): LockedStation[] {
-    // Who waits for several locks is shown where others hold them.
+    // A waiter for several locks is shown only at stations that have a holder.
     const stations = new Map<number, { holders: Map<string, LockUser>; waiters: Map<string, LockUser> }>()
     for (const { location, holders, waiters } of locks) {
       const station = this.#network.stationOf(location)
@@ -268,7 +266,7 @@ export class Board {
     }))
   }
 
-  /** Leaves out the day of a train if there is one day only. */
+  /** Leaves out the day of a train if the run has only one day. */
   #named(user: LockUser): LockUser {
     if (this.#parts.source.days !== 1) return user
     return { ...user, train: user.train?.replace(/#1$/, '') }

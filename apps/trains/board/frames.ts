@@ -2,7 +2,7 @@ import type { BusyLocation } from '../report/busiest.js'
 import type { LockUser } from '../lock-in-use.js'
 import type { Diagram } from './diagram.js'
 
-/** The stations of a train since the last frame, in order, beginning with the one where it was then. */
+/** The stations of a train since the last frame, in order, beginning with its station in that frame. */
 export interface TrainMoves {
   /** The train's number, the same in all frames. */
   readonly train: number
@@ -10,13 +10,12 @@ export interface TrainMoves {
   readonly isGone: boolean
 }
 
-/** A location as the board lists it. */
+/** A location in the board's list of the busiest ones. */
 export interface BusyPlace extends BusyLocation {
   /** Empty if unknown. */
   readonly name: string
 }
 
-/** The state of a worker. */
 export interface WorkerState {
   /** Counted from 1. */
   readonly worker: number
@@ -59,15 +58,15 @@ export interface Facts {
 /** A message to a page. `about` comes first, and again when the network grows. */
 export type Frame = AboutFrame | NowFrame | EndFrame
 
-/** What the run is. */
+/** A description of the run. */
 export interface AboutFrame {
   readonly kind: 'about'
   /** The name of the input. */
   readonly title: string
   readonly processes: number
-  /** How many times as fast as the timetable; null: as fast as possible. */
+  /** Speed relative to the timetable; null: as fast as possible. */
   readonly speed: number | null
-  /** How long each message keeps its locks, in milliseconds; 0: no longer than it needs. */
+  /** Minimum time that each message keeps its locks, in milliseconds; 0: only as long as it needs them. */
   readonly dwell: number
   /** Whether messages take locks. */
   readonly isLocked: boolean
@@ -77,7 +76,7 @@ export interface AboutFrame {
 /** The state of the run. */
 export interface NowFrame extends Facts {
   readonly kind: 'now'
-  /** Null if unknown. */
+  /** Maximum number of messages; null if unknown. */
   readonly total: number | null
   /** The time of the timetable, in seconds since midnight; null if the run does not follow it. */
   readonly time: number | null
@@ -95,18 +94,19 @@ export interface NowFrame extends Facts {
   /** Kills, deaths and replacements of workers, newest first. */
   readonly events: readonly string[]
   readonly locked: readonly LockedStation[]
-  /** Waits that were seen, newest first. */
+  /** Current waits, then ended ones, each newest first. */
   readonly waits: readonly Wait[]
 }
 
 /** The last frame, after a `now` with the figures of the report. */
 export interface EndFrame {
   readonly kind: 'end'
-  /** `incomplete`: correct, but the run was interrupted, or messages or input lines were lost. */
+  /** `incomplete`: correct, but the run was interrupted, messages were dead-lettered, or input lines were rejected. */
   readonly outcome: 'right' | 'incomplete' | 'wrong'
-  /** The result in a sentence, and what belongs to it. */
+  /** The result in one sentence. */
   readonly headline: string
+  /** The details of the result. */
   readonly lines: readonly string[]
-  /** The trains that exist, where they are. */
+  /** The trains that exist, at their stations. */
   readonly standing: readonly TrainMoves[]
 }

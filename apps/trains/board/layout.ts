@@ -1,14 +1,15 @@
 import type { Place } from '../input/source.js'
 import type { Point, Track } from './diagram.js'
 
-/** Fraction of a distance that depends on the order of the stations; the rest is as on the map. */
+/** Fraction of a distance that depends on the order of the stations. The map determines the rest. */
 const ORDER_SHARE = 0.6
-/** Number of rounds in which stations without a place are moved between their neighbours. */
+/** Number of rounds that move stations without a place between their neighbours. */
 const ROUNDS = 20
 
 /**
- * Lays out stations as a diagram: a map that is rotated to be wider than high, with crowded parts pulled apart. A
- * station without a place is between its neighbours; if no station has a place, they are on a circle.
+ * Lays out stations as a diagram: a map that is rotated to be wider than high, with crowded parts pulled apart. Puts a
+ * station without a place between its neighbours. If fewer than two stations have a place, puts all of them on a
+ * circle.
  * @param tracks pairs of stations, by their index.
  */
 export function layOut(places: readonly (Place | undefined)[], tracks: readonly Track[]): Point[] {
@@ -26,7 +27,7 @@ function onCircle(count: number): Point[] {
   })
 }
 
-/** Returns a place relative to another, on a map of a small part of the earth. */
+/** Returns the position of a place relative to another, on a map of a small part of the earth. */
 export function flat({ latitude, longitude }: Place, from: Place): Point {
   // The shorter way around the earth, so that a network may cross the 180th meridian.
   const east = ((longitude - from.longitude + 540) % 360) - 180
@@ -51,7 +52,7 @@ function withNeighbours(points: readonly (Point | undefined)[], tracks: readonly
   return placed
 }
 
-/** Rotates the longest extent to the horizontal. */
+/** Rotates the points so that their longest extent is horizontal. */
 function turn(points: readonly Point[]): Point[] {
   const center = middleOf(points)
   const moved = points.map(({ x, y }) => ({ x: x - center.x, y: y - center.y }))
@@ -64,7 +65,7 @@ function turn(points: readonly Point[]): Point[] {
   return moved.map(({ x, y }) => ({ x: x * cos + y * sin, y: y * cos - x * sin }))
 }
 
-/** Pulls crowded parts apart: in each direction, the position depends partly on the order. */
+/** Pulls crowded parts apart. In each direction, the position depends partly on the order of the points. */
 function spread(points: readonly Point[]): Point[] {
   const xs = ordered(points.map(({ x }) => x))
   const ys = ordered(points.map(({ y }) => y))

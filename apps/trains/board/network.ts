@@ -4,17 +4,17 @@ import type { Diagram, Track } from './diagram.js'
 import { layOut } from './layout.js'
 import { trackName, tracksOf } from './tracks.js'
 
-/** Maximum number of stations that are drawn: those where the most trips stop. */
+/** Maximum number of stations that are drawn. Prefers the stations with the most distinct patterns of stops. */
 const MAX_STATIONS = 1500
-/** Maximum number of tracks that are drawn. */
+/** Maximum number of tracks that are added when trains use them. */
 const MAX_TRACKS = 6000
 
 /**
- * The stations at which trains stop, and the tracks between them. A station has all locations that belong to it or are
- * at the same point. If the input has no geography, stations and tracks are added when trains use them.
+ * The stations at which trains stop, and the tracks between them. A station includes all locations that belong to it or
+ * are at the same point. If the input has no geography, stations and tracks are added when trains use them.
  */
 export class Network {
-  /** Number of changes: a diagram is outdated when this differs. */
+  /** Number of changes. A diagram is stale if this number has increased since. */
   changes = 0
   /** Number of stations that are not drawn. */
   #left = 0
@@ -39,7 +39,7 @@ export class Network {
     return this.#stationOf.get(location)
   }
 
-  /** Returns the name of a location's station, or else of the location. */
+  /** Returns the name of a location's station, or of the location if its station is not drawn. */
   nameOf(location: string): string {
     const station = this.stationOf(location)
     return station === undefined ? this.#names.get(location) || location : this.#stationNames[station]!

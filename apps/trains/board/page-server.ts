@@ -10,7 +10,7 @@ import { InputError } from '../input/source.js'
 import { reasonOf } from '../reason.js'
 import type { Frame } from './frames.js'
 
-/** Time for pages to read what was sent before the server closes, in milliseconds. */
+/** Maximum time for pages to receive the last frames before the server closes, in milliseconds. */
 const CLOSE_TIMEOUT = 2000
 
 /** Serves the page on this machine, and sends frames to all open pages. */
@@ -60,7 +60,7 @@ export class PageServer {
     }
   }
 
-  /** Stops serving, after pages have received what was sent. */
+  /** Stops serving after open pages have received all frames, or after `CLOSE_TIMEOUT`. */
   async close(): Promise<void> {
     const server = await this.#server
     await server.close(() => {
@@ -77,7 +77,7 @@ export class PageServer {
     if (method !== 'GET' && method !== 'HEAD') return [405, 'only GET and HEAD are allowed here']
     const path = url.split('?')[0]!
     if (path === '/events' && method === 'GET') {
-      // The request is pipelined: this response has no socket yet, and is never closed if the viewer leaves.
+      // The request is pipelined. Its response has no socket yet, and would stay open if the viewer leaves.
       if (!response.socket) return [400, 'send this request on a connection of its own']
       this.#join(response)
     } else {

@@ -8,9 +8,9 @@ import type { Network } from './network.js'
 
 /** Maximum number of trains that are drawn. */
 const MAX_DRAWN = 300
-/** Maximum number of new trains in a frame: more would be gone before a page has drawn them. */
+/** Maximum number of new trains in a frame. If there were more, trains would end before a page has drawn them. */
 const MAX_NEW = 6
-/** The change that a message makes, by its type: for messages whose event does not name it. */
+/** The change that a message makes, by its type. Used for an already applied message, whose event does not name it. */
 const CHANGES: Readonly<Record<string, string>> = { create: 'created', move: 'moved', delete: 'deleted' }
 
 interface Train {
@@ -54,7 +54,7 @@ export class Scene {
 
   /** Returns the trains that have moved since the last frame, or are new in this one. */
   frame(): TrainMoves[] {
-    // If few trains are new, others that exist can be drawn.
+    // If few trains are new, draws others that exist.
     this.#drawMore(this.#room)
     const moves = [...this.#moved].map(drawn => ({ ...drawn }))
     for (const drawn of this.#moved) {
@@ -66,18 +66,17 @@ export class Scene {
     return moves
   }
 
-  /** Returns as many trains as can be drawn, where they are now. */
+  /** Returns trains at their current stations, as many as can be drawn. */
   standing(): TrainMoves[] {
     this.#drawMore(MAX_DRAWN)
     return [...this.#drawn].map(drawn => ({ ...drawn, stations: drawn.stations.slice(-1) }))
   }
 
-  /** Returns the numbers of these trains, as far as they are drawn. */
+  /** Returns the numbers of those of these trains that are drawn. */
   drawn(names: readonly string[]): number[] {
     return names.flatMap(name => this.#trains.get(name)?.drawn?.train ?? [])
   }
 
-  /** The counts of locations. */
   get counts(): ReadonlyMap<string, LocationCounts> {
     return this.#counts
   }
@@ -90,7 +89,7 @@ export class Scene {
     if (this.#room > 0 && this.#draw(train)) this.#room--
   }
 
-  /** Draws at most `most` further trains. */
+  /** Starts to draw at most `most` further trains. */
   #drawMore(most: number): void {
     let left = most
     for (const train of this.#trains.values()) {

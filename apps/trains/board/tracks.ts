@@ -3,13 +3,13 @@ import type { Place } from '../input/source.js'
 import type { Track } from './diagram.js'
 import { flat } from './layout.js'
 
-/** A track is left out if a path over other tracks is at most this much longer. */
+/** A track is left out if a path over other tracks is at most this many times as long. */
 const DETOUR = 1.25
 
 /**
- * Returns the tracks of trains with these stops. A train that passes stations without a stop uses the tracks of those
- * that stop there.
- * @param patterns stations in the order of a train's stops.
+ * Returns the tracks of trains with these stops. A train that passes a station without a stop uses the tracks of the
+ * trains that stop there.
+ * @param patterns each the stations of a train in the order of its stops.
  * @param places of the stations.
  */
 export function tracksOf(
@@ -37,8 +37,8 @@ export function trackName(one: number, other: number): string {
 }
 
 /**
- * The greedy spanner of Althöfer et al.: shortest tracks first, each unless those before it form a path of about its
- * length.
+ * The greedy spanner of Althöfer et al. Adds the shortest tracks first. Skips a track if the tracks so far form a path
+ * of at most `DETOUR` times its length.
  */
 function withoutShortcuts(tracks: readonly Track[], places: readonly (Place | undefined)[]): Track[] {
   const long = tracks.map(track => ({ track, length: lengthOf(track, places) }))

@@ -5,7 +5,7 @@ import type { EndFrame } from './frames.js'
 
 const numbers = new Intl.NumberFormat('en-US')
 
-/** Says what the end of a run proves, for a viewer who has not seen one before. */
+/** Returns the result of a run in words, for a viewer who sees one for the first time. */
 export function verdictOf(report: Report): Pick<EndFrame, 'outcome' | 'headline' | 'lines'> {
   const { matchesSerial, interrupted, rejected, deadLettered, differences } = report
   const locations = Object.keys(report.locations).length

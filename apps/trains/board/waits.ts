@@ -1,33 +1,33 @@
 import type { LockInUse } from '../lock-in-use.js'
 import type { Wait } from './frames.js'
 
-/** Maximum number of waits that are listed. */
+/** Maximum number of listed waits. */
 const MAX_LISTED = 8
 
-/** The waits for locks that were seen. */
+/** The waits for locks that the board has seen. */
 export class Waits {
   #current: ReadonlyMap<string, Wait> = new Map()
   #ended: readonly Wait[] = []
 
-  /** The newest first: those that go on, and those that have ended. */
+  /** The current waits, then those that have ended, each newest first. */
   get listed(): readonly Wait[] {
     return [...[...this.#current.values()].reverse(), ...this.#ended].slice(0, MAX_LISTED)
   }
 
-  /** The trains that wait. */
+  /** The trains that wait now. */
   get trains(): readonly string[] {
     return [...this.#current.values()].flatMap(({ waiter }) => waiter.train ?? [])
   }
 
   /**
-   * Takes what is locked now.
+   * Updates the waits from the locks that are in use now.
    * @param nameOf returns the name of a location.
    */
   take(locks: readonly LockInUse[], nameOf: (location: string) => string): void {
     const now = new Map<string, Wait>()
     for (const { location, holders, waiters } of locks) {
       const [holder] = holders
-      // A waiter of several locks is named at the first one that is held.
+      // A waiter for several locks is listed only at the first one that has a holder.
       if (!holder) continue
       for (const waiter of waiters) {
         const id = waiter.train ?? waiter.who
@@ -36,7 +36,7 @@ export class Waits {
     }
     const ended = [...this.#current].flatMap(([id, wait]) => (now.has(id) ? [] : [wait]))
     this.#ended = [...ended, ...this.#ended].slice(0, MAX_LISTED)
-    // Those that go on keep their order.
+    // Waits that continue keep their order.
     const going = [...this.#current.keys()].filter(id => now.has(id))
     this.#current = new Map([...going, ...now.keys()].map(id => [id, now.get(id)!]))
   }

@@ -1,4 +1,4 @@
-/** What has happened at a location. */
+/** Numbers of events at a location. */
 export interface LocationCounts {
   /** Trains that began here. */
   readonly created: number
@@ -10,7 +10,7 @@ export interface LocationCounts {
   readonly departed: number
 }
 
-/** The same while it is counted. */
+/** Counts that can still be incremented. */
 export type MutableCounts = { -readonly [Count in keyof LocationCounts]: number }
 
 /** A place where trains stop: a stop or a station. */
@@ -23,12 +23,12 @@ export function locationKey(id: string): string {
   return `LOC_${id}`
 }
 
-/** Returns a location where nothing has happened. */
+/** Returns a location whose counts are all zero. */
 export function emptyLocation(id: string): Location {
   return { id, created: 0, deleted: 0, arrived: 0, departed: 0 }
 }
 
-/** Returns the number of changes that the counters of all locations add up to. */
+/** Returns the number of changes of each kind at all locations. A move counts once, at its destination. */
 export function changesOf(locations: Iterable<LocationCounts>): {
   created: number
   moved: number

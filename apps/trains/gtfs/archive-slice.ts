@@ -3,11 +3,11 @@ import { open, type FileHandle } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { fromRandomAccessReaderPromise, RandomAccessReader, type ZipFile } from 'yauzl'
 
-/** Records of the zip format: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, 4.3.12 and 4.3.16 */
+/** Signatures in zip files: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, 4.3.12 and 4.3.16 */
 const DIRECTORY_ENTRY = Buffer.from([0x50, 0x4b, 0x01, 0x02])
 const DIRECTORY_END = Buffer.from([0x50, 0x4b, 0x05, 0x06])
 const END_LENGTH = 22
-/** The value is in the ZIP64 extension of the format. */
+/** A field with this value refers to the ZIP64 extension of the format. */
 const IN_ZIP64 = 0xffffffff
 const BLOCK = 64 * 1024
 
@@ -17,7 +17,7 @@ interface Bounds {
   readonly end: number
 }
 
-/** Opens a zip archive that may have other bytes before and after it. Rejects if the file has none. */
+/** Opens a zip archive that may have other bytes before and after it. Rejects if the file contains no archive. */
 export async function openArchiveIn(path: string): Promise<ZipFile> {
   const file = await open(path)
   let bounds: Bounds
@@ -45,7 +45,7 @@ class ArchiveSlice extends RandomAccessReader {
   }
 }
 
-/** Returns the last archive of the file; the whole file if none is found. */
+/** Returns the position of the last archive in the file; the whole file if none is found. */
 async function boundsIn(file: FileHandle): Promise<Bounds> {
   const { size } = await file.stat()
   for (let from = size - BLOCK; from > -BLOCK; from -= BLOCK) {
@@ -63,7 +63,7 @@ async function boundsIn(file: FileHandle): Promise<Bounds> {
   return { start: 0, end: size }
 }
 
-/** Returns the archive whose directory ends with this record at this position; undefined if there is none. */
+/** Returns the position of the archive whose directory ends with this record; undefined if the record is invalid. */
 async function boundsAt(
   file: FileHandle,
   at: number,
@@ -78,7 +78,7 @@ async function boundsAt(
   const start = at - length - offset
   if (start < 0) return undefined
   const first = await read(file, at - length, at - length + DIRECTORY_ENTRY.length, size)
-  // An archive without entries may be a part of a comment.
+  // Ignores an archive without entries, because its record may be part of a comment.
   return first.equals(DIRECTORY_ENTRY) ? { start, end } : undefined
 }
 

@@ -1,6 +1,6 @@
 import type { Trip } from './timetable.js'
 
-/** An event of every day of the timetable. */
+/** An event that happens on every day of the timetable. */
 export interface PlannedEvent {
   /** Seconds after the start of the service day. */
   readonly time: number
@@ -8,11 +8,11 @@ export interface PlannedEvent {
   /** The position of the event in its trip, counted from 0. */
   readonly step: number
   readonly type: 'create' | 'move' | 'delete'
-  /** Where the train is created, moves to, or is deleted. */
+  /** The location where the train is created or deleted, or to which it moves. */
   readonly location: string
 }
 
-/** The events of one day in order of time; at equal times, in the order of the trips, and of the steps of each. */
+/** Returns the events of one day in order of time. At equal times, keeps the order of the trips and of their steps. */
 export function dayPlan(trips: readonly Trip[]): readonly PlannedEvent[] {
   const events: PlannedEvent[] = []
   for (const { id: trip, stops } of trips) {
@@ -25,6 +25,6 @@ export function dayPlan(trips: readonly Trip[]): readonly PlannedEvent[] {
       events.push({ time, trip, step: stops.length, type: 'delete', location })
     }
   }
-  // Stable, so equal times keep their order.
+  // The sort is stable, so events at equal times keep their order.
   return events.sort((a, b) => a.time - b.time)
 }

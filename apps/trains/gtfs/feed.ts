@@ -7,9 +7,9 @@ import { InputError } from '../input/source.js'
 import { reasonOf } from '../reason.js'
 import { openArchiveIn } from './archive-slice.js'
 
-/** A feed: its files, in a folder or zip archive, and what receives their faults. */
+/** A feed: its files in a folder or zip archive, and the listener for their faults. */
 export interface Feed {
-  /** As the caller named it. */
+  /** The path as the caller gave it. */
   readonly path: string
   readonly findings: FindingsListener
   has(file: string): boolean
@@ -23,7 +23,7 @@ interface Files {
   readonly close: () => void
 }
 
-/** @throws InputError if `path` is neither a folder nor a readable zip archive. */
+/** Opens a feed. @throws InputError if `path` is neither a folder nor a readable zip archive. */
 export async function openFeed(path: string, findings: FindingsListener): Promise<Feed> {
   let files: Files
   try {

@@ -14,19 +14,19 @@ const SECONDS_A_DAY = 24 * 60 * 60
 /** Number of messages in a batch. */
 const BATCH = 256
 
-/** Which trips of a feed to run, and how often. */
+/** The trips of a feed to run, and the number of days. */
 export interface TimetableChoice {
   /** The folder or zip archive of the feed. */
   readonly path: string
   /** Only the trips on this date, such as `20260131`; undefined: every trip of the feed once. */
   readonly date: string | undefined
   readonly locations: LocationKind
-  /** How many times to run it, each time with new trains. */
+  /** Number of days to run, each with new trains. */
   readonly days: number
 }
 
 /**
- * Reads a feed and turns it into messages: every trip of every day is a train.
+ * Reads a feed and converts it into messages. Each trip of each day is a train.
  * @throws InputError if the whole feed is unusable.
  */
 export async function openTimetable(
@@ -71,7 +71,7 @@ function describe({ path, date, locations, days }: TimetableChoice): string {
   return `timetable ${path}, ${what}, by ${locations}, days: ${days}`
 }
 
-/** Yields the messages of all days in order of time. Only one day's plan is in memory. */
+/** Yields the messages of all days in order of time. Keeps the plan of only one day in memory. */
 async function* batchesOf(
   plan: readonly PlannedEvent[],
   days: number,
@@ -93,7 +93,7 @@ interface CurrentDay {
 }
 
 function* messagesOf(plan: readonly PlannedEvent[], days: number): Generator<TimedMessage> {
-  // Trips past midnight overlap the next day, so several days can be current; the earliest event is next.
+  // Trips past midnight overlap the next day, so several days can be current. The earliest event of these is next.
   const current: CurrentDay[] = []
   let started = 0
   const timeOf = ({ day, next }: CurrentDay) => plan[next]!.time + (day - 1) * SECONDS_A_DAY

@@ -17,9 +17,9 @@ export function weekdayOf(date: string): number | undefined {
 }
 
 /**
- * Returns for each service of the feed whether it runs on a date, from calendar.txt and the exceptions in
- * calendar_dates.txt; either may be missing.
- * @throws InputError if both are missing, the date is invalid, or nothing runs on it.
+ * Returns for each service of the feed whether it runs on a date. Reads calendar.txt and the exceptions in
+ * calendar_dates.txt. Either of these files may be missing.
+ * @throws InputError if both are missing, the date is invalid, or no service runs on it.
  */
 export async function servicesOn(date: string, feed: Feed): Promise<ReadonlyMap<string, boolean>> {
   const weekday = weekdayOf(date)
@@ -56,7 +56,7 @@ async function addRegular(
       row.reject(fault)
       continue
     }
-    // Dates in this format sort as text.
+    // Dates in this format can be compared as text.
     const isWithin = row.value('start_date') <= date && date <= row.value('end_date')
     const service = row.id('service_id')
     services.set(service, services.get(service) === true || (isWithin && row.value(weekday) === '1'))

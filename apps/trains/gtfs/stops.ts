@@ -3,19 +3,19 @@ import { kindOf } from '../messages/field.js'
 import type { Feed } from './feed.js'
 import { readTable, type Row } from './table.js'
 
-/** A boarding area belongs to a platform, and a platform to a station. */
+/** Maximum number of levels up to a station: a boarding area belongs to a platform, and a platform to a station. */
 const LEVELS = 2
 
-/** What a location is: a stop of the feed, or a station with all its stops. */
+/** The kind of all locations: stops of the feed, or stations with all their stops. */
 export type LocationKind = 'stop' | 'station'
 
 interface Stop {
   readonly row: Row
   readonly name: string
   readonly place: Place | undefined
-  /** The `parent_station` of the line. */
+  /** The value of `parent_station`; empty if there is none. */
   readonly station: string
-  /** The stop or station that it belongs to; undefined if it is a location of its own. */
+  /** The stop or station that this stop belongs to; undefined if this stop is a location of its own. */
   parent: string | undefined
 }
 
@@ -63,7 +63,7 @@ export class Stops {
   }
 }
 
-/** @throws InputError if stops.txt or its column stop_id is missing. */
+/** Reads stops.txt. @throws InputError if the file or its column stop_id is missing. */
 export async function readStops(feed: Feed, kind: LocationKind): Promise<Stops> {
   const stops = new Map<string, Stop>()
   for await (const row of readTable(feed, 'stops.txt', ['stop_id'])) {
@@ -120,7 +120,7 @@ function parentFault(id: string, stops: ReadonlyMap<string, Stop>): string | und
   const seen = new Set<string>()
   for (let parent: string | undefined = own; parent !== undefined; parent = stops.get(parent)?.parent) {
     if (parent === id) return 'leads back to the stop'
-    // A cycle among the others is reported for them.
+    // The stops of a cycle without this stop report it themselves.
     if (seen.has(parent)) return undefined
     seen.add(parent)
   }

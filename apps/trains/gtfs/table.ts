@@ -7,9 +7,9 @@ import { name } from '../messages/field.js'
 import { reasonOf } from '../reason.js'
 import type { Feed } from './feed.js'
 
-/** Maximum length of an ID, which leaves room in a message's ID for the day and the step. */
+/** Maximum length of an ID, in characters. Leaves room in a message's ID for the day and the step. */
 const MAX_ID = 180
-/** How much of a longer ID is kept. Its hash follows. */
+/** Number of characters that are kept of a longer ID. Its hash follows them. */
 const KEPT_ID = 150
 
 /** A line of a table. */
@@ -34,8 +34,8 @@ export class Row {
   }
 
   /**
-   * Returns the ID in a column. GTFS does not limit the length of IDs, but messages do: of a longer one, returns the
-   * beginning and a hash.
+   * Returns the ID in a column. Replaces an ID that is too long for messages by its beginning and a hash, because GTFS
+   * does not limit the length of IDs.
    */
   id(column: string): string {
     const id = this.value(column)
@@ -44,7 +44,7 @@ export class Row {
     return `${id.slice(0, KEPT_ID).replace(HALF, '')}…${hash}`
   }
 
-  /** Returns why the value of a column is not an ID; undefined if it is one. */
+  /** Returns the fault of the ID in a column; undefined if the ID is valid. */
   idFault(column: string): Fault | undefined {
     const checked = name(this.id(column))
     return 'refused' in checked ? { kind: column, reason: `${column} ${checked.refused}` } : undefined
@@ -61,7 +61,7 @@ export class Row {
   }
 }
 
-/** The first half of a character that was cut in two. */
+/** The first half of a surrogate pair that was cut in two. */
 const HALF = /[\uD800-\uDBFF]$/
 
 /** One record per line, with any number of fields. */
@@ -73,11 +73,12 @@ const UTF16 = ['fffe', 'feff']
 const REGULAR = /^(?:\s*"(?:[^"]|"")*"\s*|[^",]*)(?:,(?:\s*"(?:[^"]|"")*"\s*|[^",]*))*$/
 
 /**
- * Reads a table of the feed line by line. Columns may be in any order, and other columns are ignored. A line may omit
- * values at its end that are not required. Any other line with more or fewer fields than the first one is rejected,
- * because the columns of its fields are unknown. GTFS allows no line ends inside values, so an unclosed quote does not
- * swallow the next lines.
- * @throws InputError if the file or a required column is missing, or the file is in UTF-16 or has CR as line ends.
+ * Reads a table of the feed line by line. The columns may be in any order, and include others than the required ones. A
+ * line may omit values at its end that are not required. Rejects any other line with more or fewer fields than the
+ * first one, because the columns of its fields are unknown. GTFS allows no line ends inside values, so an unclosed
+ * quote ends with its line.
+ * @throws InputError if the file is missing or empty, a required column is missing or duplicate, or the file is in
+ * UTF-16 or has CR as line ends.
  */
 export async function* readTable(feed: Feed, file: string, required: readonly string[]): AsyncGenerator<Row> {
   let places: ReadonlyMap<string, number> | undefined
@@ -112,16 +113,16 @@ export async function* readTable(feed: Feed, file: string, required: readonly st
 interface Numbered {
   readonly line: number
   readonly record: readonly string[]
-  /** False if stray quotes make the line ambiguous. */
+  /** Whether the line has no stray quotes, which would make its fields ambiguous. */
   readonly isRegular: boolean
 }
 
-/** Yields the fields of all lines that are not blank. @param width returns the expected number; 0 if unknown. */
+/** Yields the fields of all lines except blank ones. @param width returns their expected number; 0 if unknown. */
 async function* records(feed: Feed, file: string, width: () => number): AsyncGenerator<Numbered> {
   const { findings } = feed
   const bytes = (await feed.open(file)) as AsyncIterable<Uint8Array>
   for await (const lines of readLines(asText(bytes, file))) {
-    // One call for the batch, because a call for each line costs many times as much.
+    // Parses the batch in one call, because a call for each line costs many times as much.
     const quoted = lines.map(({ text }) => text).filter(text => text.includes('"') && REGULAR.test(text))
     const parsed = parse(quoted.join('\n'), { ...LINES, trim: true }).values()
     for (const { number: line, text, fault } of lines) {
@@ -148,7 +149,7 @@ async function* records(feed: Feed, file: string, width: () => number): AsyncGen
   }
 }
 
-/** @throws InputError if the text begins in an encoding or with line ends that can't be read. */
+/** Yields the bytes of a file unchanged. @throws InputError if their encoding or line ends can't be read. */
 async function* asText(bytes: AsyncIterable<Uint8Array>, file: string): AsyncGenerator<Uint8Array> {
   let isFirst = true
   for await (const chunk of bytes) {
@@ -159,32 +160,32 @@ async function* asText(bytes: AsyncIterable<Uint8Array>, file: string): AsyncGen
 }
 
 function refuseOtherText(start: Buffer, file: string): void {
-  // Without a byte order mark, every other byte of an English header is zero.
+  // In UTF-16 without a byte order mark, every other byte of an English header is zero.
   if (UTF16.includes(start.toString('hex', 0, 2)) || start.subarray(0, 4).includes(0)) {
     throw new InputError(`${file} is in UTF-16 or another wide encoding: save it as UTF-8`)
   }
-  // An editor may have added a line feed at the end.
+  // A file with CR as line ends may contain a line feed, because an editor may have added one at the end.
   if (/^[^\n]*\r[^\r\n]/.test(start.toString('latin1'))) {
     throw new InputError(`${file} has CR alone as line ends: save it with LF or CRLF`)
   }
 }
 
-/** Reads stray quotes in the way that yields the right number of fields. */
+/** Splits a line with stray quotes, if possible into `width` fields. */
 function irregularFields(line: string, width: number): readonly string[] {
-  // A quote that is not followed by a comma is text, so blanks between them are removed.
+  // The parser takes a quote as text unless a comma follows, so this removes blanks between a quote and a comma.
   const closed = line.replace(/"\s+(?=,|$)/g, '"')
   let quoted: readonly string[]
   try {
     quoted = parse(closed, { ...LINES, ltrim: true, relax_quotes: true })[0]!
   } catch {
-    // A quote at the start of a value was not closed.
+    // A quote at the start of a value is not closed.
     return line.split(',')
   }
   const plain = line.split(',')
   return quoted.length !== width && plain.length === width ? plain : quoted
 }
 
-/** Returns the positions of the columns; of those with the same name, the first. */
+/** Returns the position of each column. If columns have the same name, returns the position of the first. */
 function placesOf(
   file: string,
   header: readonly string[],

@@ -15,8 +15,8 @@ export interface Trip {
 }
 
 /**
- * Reads the trips of a feed, or those that run on `date`, in the order of their IDs.
- * @throws InputError if a file or a column is missing, or nothing runs.
+ * Returns the trips of a feed, or only those that run on `date`, in the order of their IDs.
+ * @throws InputError if a file or a column is missing, or no trip is usable.
  */
 export async function readTimetable(
   feed: Feed,
@@ -103,7 +103,7 @@ async function addStopTimes(trips: ReadonlyMap<string, TripLines>, feed: Feed, s
   }
 }
 
-/** Returns the content of a line, or why it is refused. */
+/** Returns the content of a line, or its fault. */
 function stopTimeOf(row: Row, stops: Stops): StopTime | Fault {
   const fault = row.idFault('stop_id')
   if (fault) return fault
@@ -111,7 +111,7 @@ function stopTimeOf(row: Row, stops: Stops): StopTime | Fault {
   if (!/^\d{1,15}$/.test(sequence))
     return { kind: 'stop_sequence', reason: `stop_sequence must be an integer, got ${kindOf(sequence)}` }
   const [arrives, departs] = [row.value('arrival_time'), row.value('departure_time')]
-  // One time is enough if the train does not wait.
+  // If a line has only one time, it is both the arrival and the departure.
   const arrival = secondsOf(arrives === '' ? departs : arrives)
   const departure = secondsOf(departs === '' ? arrives : departs)
   if (arrival === undefined && arrives !== '') return timeFault('arrival_time', arrives)
@@ -125,7 +125,7 @@ function stopTimeOf(row: Row, stops: Stops): StopTime | Fault {
   return { line: row.line, sequence: Number(sequence), location, arrival, departure, distance }
 }
 
-/** Returns a distance along the shape of a trip; undefined if there is no valid one. */
+/** Returns a distance along the shape of a trip; undefined if it is missing or invalid. */
 function distanceOf(text: string): number | undefined {
   const distance = text === '' ? NaN : Number(text)
   return distance >= 0 ? distance : undefined

@@ -1,4 +1,4 @@
-/** A line of stop_times.txt: where and when a trip stops, and its position in the trip. */
+/** A line of stop_times.txt: a stop of a trip, its times, and its position in the trip. */
 export interface StopTime {
   readonly line: number
   readonly sequence: number
@@ -6,7 +6,7 @@ export interface StopTime {
   /** Seconds after the start of the service day; undefined for a stop without times. */
   readonly arrival: number | undefined
   readonly departure: number | undefined
-  /** How far the trip has travelled, in a unit of the feed; undefined if it is not known. */
+  /** Distance that the trip has travelled, in a unit of the feed; undefined if unknown. */
   readonly distance: number | undefined
 }
 
@@ -22,7 +22,7 @@ interface Timepoint extends StopTime {
   readonly departure: number
 }
 
-/** Receives the dropped lines and the estimated times of a trip. Each reason continues the trip's name. */
+/** Receives the dropped lines and the estimated times of a trip. Each reason is a phrase to follow the trip's name. */
 export interface TripListener {
   readonly rejected: (line: number, kind: string, reason: string) => void
   readonly repaired: (line: number, kind: string, reason: string) => void
@@ -32,11 +32,11 @@ export interface TripListener {
 const USUAL_PACE = 60
 
 /**
- * Returns the stops of a trip in the order of their sequence numbers, each with its times. Stops without times are
- * spread between the stops with times around them: by the distance travelled if all of these have one, otherwise
- * evenly. At the ends of a trip, times are estimated from the speed between the two nearest stops with times, and on a
- * trip with one time, a minute from stop to stop. A line is rejected if it repeats a sequence number, goes back in
- * time, or is on a trip without any time.
+ * Returns the stops of a trip in the order of their sequence numbers, each with its times. Estimates missing times
+ * between two stops with times by the distance travelled if all stops there have one, otherwise evenly. Estimates
+ * missing times at the ends of a trip from the speed between the two nearest stops with times; if only one stop has a
+ * time, at one minute for each stop. Rejects a line that repeats a sequence number, goes back in time, or is on a trip
+ * without any time.
  */
 export function timedStops(lines: readonly StopTime[], listener: TripListener): readonly TimedStop[] {
   const possible = inForwardOrder(inSequence(lines, listener), listener)
@@ -111,7 +111,7 @@ function interpolated(stops: readonly StopTime[]): readonly TimedStop[] {
   return timed
 }
 
-/** Returns for each stop which part of the way from the first to the last one lies before it. */
+/** Returns for each stop the fraction of the way from the first stop to the last one, from 0 to 1. */
 function partsOf(stops: readonly StopTime[]): readonly number[] {
   const distances = stops.map(({ distance }) => distance ?? NaN)
   const [start, end] = [distances[0]!, distances.at(-1)!]

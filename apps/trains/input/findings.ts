@@ -2,9 +2,9 @@ import type { Log } from '../log/log.js'
 
 /** A fault of the input. */
 export interface Fault {
-  /** The same for all lines with the same fault. */
+  /** The kind of the fault, the same for all lines with this fault. */
   readonly kind: string
-  /** What is wrong, with the value in the line. */
+  /** A description of the fault, with the value in the line. */
   readonly reason: string
 }
 
@@ -20,7 +20,7 @@ export interface FoundKind {
   readonly file: string
   readonly kind: string
   lines: number
-  /** The first in the file. */
+  /** The first of these faults in the file. */
   first: { readonly line: number; readonly reason: string }
 }
 
@@ -36,13 +36,13 @@ export interface FindingsSummary {
 
 /** Receives the faults of the input while it is read. */
 export interface FindingsListener {
-  /** The line is dropped, and reading continues. */
+  /** Receives a line that is dropped. Reading continues. */
   rejected(finding: Finding): void
-  /** The line is used; the reason says how. */
+  /** Receives a line that is used despite its fault. The reason says how. */
   repaired(finding: Finding): void
 }
 
-/** Counts the faults of the input. Logs one of each kind; at the level `debug`, all. */
+/** Counts the faults of the input. Logs the first of each kind at the level `warn`, and the others at `debug`. */
 export class Findings implements FindingsListener {
   readonly #log: Log
   readonly #rejected = new Map<string, FoundKind>()

@@ -6,9 +6,9 @@ const MAX_LINE = 64 * 1024
 
 /** A line of a text file, without its line end. */
 export interface Line {
-  /** Counted from 1, as editors do. */
+  /** The line's number, counted from 1. */
   readonly number: number
-  /** Empty if the line is too long; invalid UTF-8 is U+FFFD. */
+  /** Empty if the line is too long. Invalid bytes become U+FFFD. */
   readonly text: string
   readonly fault?: Fault
 }
@@ -20,8 +20,8 @@ function tooLong(length: number, limit: number): Fault {
 }
 
 /**
- * Splits UTF-8 text into lines that end with LF or CRLF, in batches as they arrive. A byte order mark is dropped. A
- * line that is too long or not UTF-8 has a fault; at most `limit` characters of it are in memory.
+ * Splits UTF-8 text into lines that end with LF or CRLF, in batches as they arrive. Drops a byte order mark. A line
+ * that is too long or not UTF-8 has a fault. Between chunks, keeps at most `limit` characters of a line in memory.
  */
 export async function* readLines(
   bytes: AsyncIterable<Uint8Array | string>,
@@ -40,7 +40,7 @@ export async function* readLines(
     dropped = 0
     const end = text.endsWith('\r') ? -1 : undefined
     if (length > limit) return { number, text: '', fault: tooLong(length, limit) }
-    // Invalid UTF-8 is decoded as this character.
+    // The decoder replaces invalid bytes by this character.
     const isBroken = text.includes('\uFFFD')
     return { number, text: text.slice(0, end), ...(isBroken && { fault: NOT_UTF8 }) }
   }

@@ -6,17 +6,17 @@ import { readLines, type Line } from './lines.js'
 import type { FindingsListener } from './findings.js'
 import type { MessageSource, TimedMessage } from './source.js'
 
-/** Number of the newest IDs in which a duplicate is detected: enough for messages that senders repeat. */
+/** Number of newest IDs that are kept to detect duplicates. Enough for messages that senders repeat. */
 const MAX_IDS = 1_000_000
 
-/** Where the lines come from: its name, its bytes, and the maximum number of messages, if known. */
+/** The input of lines: its name, its bytes, and the maximum number of messages, if known. */
 export interface NdjsonInput {
   readonly file: string
   readonly bytes: AsyncIterable<Uint8Array | string>
   readonly total: number | undefined
 }
 
-/** Messages as lines of JSON, one object per line. Empty lines are skipped. */
+/** Reads messages from lines of JSON, one object per line. Skips blank lines. */
 export class NdjsonSource implements MessageSource {
   readonly days = undefined
   readonly locationNames: ReadonlyMap<string, string> = new Map()
@@ -89,7 +89,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Counts the lines that are not empty: the maximum number of messages. */
+/** Returns the number of lines except blank ones, which is the maximum number of messages. */
 export async function countFilledLines(bytes: AsyncIterable<Uint8Array>): Promise<number> {
   let filled = 0
   let blank = true

@@ -9,7 +9,7 @@ import { InputError, type MessageSource } from './source.js'
 
 /**
  * Opens the input that the command line names.
- * @throws InputError if it can't be read or is not a timetable.
+ * @throws InputError if the input can't be read, or its timetable is unusable.
  */
 export async function openSource(
   input: Settings['input'],
@@ -28,7 +28,7 @@ async function messageFile(path: string): Promise<NdjsonInput> {
   try {
     const stats = await stat(path)
     if (stats.isDirectory()) throw new Error('it is a folder')
-    // A pipe can be read only once.
+    // A pipe can be read only once, so its lines are not counted.
     const total = stats.isFile() ? await countFilledLines(bytesOf(path)) : undefined
     return { file: path, bytes: bytesOf(path), total }
   } catch (error) {

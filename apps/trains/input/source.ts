@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'signalbox'
 import type { Message } from '../messages/message.js'
 
-/** A message and, for a timetable, when it happens. */
+/** A message and, for a timetable, its time. */
 export interface TimedMessage {
   readonly message: Message
   /** Seconds since midnight of the first day; undefined if the input has no times. */
@@ -14,7 +14,7 @@ export interface Place {
   readonly longitude: number
 }
 
-/** The places of a timetable's locations, and the routes between them. */
+/** The places of a timetable's locations, and the patterns of its trips. */
 export interface Geography {
   /** The distinct sequences of locations at which trips stop. */
   readonly patterns: readonly (readonly string[])[]
@@ -26,23 +26,23 @@ export interface Geography {
 
 /** A source of messages. The same input always yields the same messages in the same order. */
 export interface MessageSource {
-  /** What a person calls the input. */
+  /** A short name of the input, to show. */
   readonly name: string
   /** Describes the input and how it is read. A resumed run must have the same description. */
   readonly description: string
-  /** Number of messages; undefined if unknown before they are read. */
+  /** Maximum number of messages; undefined if unknown before they are read. */
   readonly total: number | undefined
-  /** How many times the timetable is run; undefined if the input has no days. */
+  /** Number of days; undefined if the input has no days. */
   readonly days: number | undefined
   /** The names of locations, if the input has them. */
   readonly locationNames: ReadonlyMap<string, string>
-  /** Undefined if the input does not say. */
+  /** The places of the locations; undefined if the input has none. */
   readonly geography: Geography | undefined
-  /** Reads the messages in order, in batches. May be called once. */
+  /** Yields the messages in order, in batches. Can be called only once. */
   batches(): AsyncIterable<readonly TimedMessage[]>
 }
 
-/** The whole input is unusable: a file or column is missing, or an option does not fit. */
+/** Thrown if the input or an option is unusable. For example, a file or column is missing, or a port is in use. */
 export class InputError extends InvalidArgumentError {
   override readonly name = 'InputError'
 }

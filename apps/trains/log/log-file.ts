@@ -3,10 +3,10 @@ import { InputError } from '../input/source.js'
 import { reasonOf } from '../reason.js'
 import type { LineSink } from './log.js'
 
-/** Number of characters after which the buffer is written. */
+/** Number of buffered characters at which the buffer is written. */
 const FLUSH_SIZE = 64 * 1024
 
-/** Maximum time until a line is written, in milliseconds. A killed process loses this much of its log. */
+/** Maximum time until a line is written, in milliseconds. A killed process loses its log of this time. */
 const FLUSH_INTERVAL = 100
 
 /**

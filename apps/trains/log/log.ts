@@ -10,9 +10,7 @@ export interface LineSink {
   write(line: string): void
 }
 
-/**
- * A structured log: each event is a line of JSON with the time, the level, the event and its fields.
- */
+/** A structured log. Each event is a line of JSON with the time, the level, the event and its fields. */
 export class Log {
   readonly #sink: LineSink
   readonly #level: number
@@ -27,7 +25,7 @@ export class Log {
     this.#rest = JSON.stringify(common).slice(1, -1)
   }
 
-  /** Whether lines of this level are written, for callers whose fields are expensive. */
+  /** Whether lines of this level are written. Callers with expensive fields check this first. */
   writes(level: LogLevel): boolean {
     return LOG_LEVELS.indexOf(level) <= this.#level
   }
@@ -57,7 +55,7 @@ export class Log {
     this.#sink.write(`{${parts.join()}}\n`)
   }
 
-  /** The time in UTC, to the millisecond. The date is formatted once a second, because that is most of the work. */
+  /** Returns the time in UTC with milliseconds. Formats the date once a second, because that is most of the work. */
   #time(): string {
     const now = Date.now()
     const second = Math.floor(now / 1000)

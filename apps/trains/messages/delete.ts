@@ -5,12 +5,12 @@ import type { Message } from './message.js'
 import { ignored, type MessageType } from './message-type.js'
 import { count, trainIn } from './state.js'
 
-/** A train ends where it is. */
+/** A train ends at its location. */
 export interface Delete extends Message {
   readonly type: 'delete'
 }
 
-/** Deletes a train; a later message may create it again. */
+/** Deletes a train. A later message may create it again. */
 export const deletion: MessageType<Delete> = {
   type: 'delete',
   fields: { train: name },

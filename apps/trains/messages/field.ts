@@ -1,16 +1,16 @@
-/** Checks a field of an incoming message: returns its value, or the reason why it is refused. */
+/** Checks a field of an incoming message. Returns its value, or the reason for rejecting it. */
 export type Field<Value> = (value: unknown) => { readonly value: Value } | { readonly refused: string }
 
 /** Maximum length of names and message IDs, in characters. */
 const MAX_NAME = 200
 
 /**
- * Control characters corrupt keys and logs. A lone surrogate changes when it is encoded as UTF-8. Invalid UTF-8 is read
- * as U+FFFD, so two different names could become the same.
+ * Characters that a name must not contain. Control characters corrupt keys and logs. A lone surrogate changes when it
+ * is encoded as UTF-8. Invalid UTF-8 is read as U+FFFD, so two different names could become the same.
  */
 const FORBIDDEN = /[\p{Cc}\p{Cs}\uFFFD]/u
 
-/** A name: a text of 1 to 200 characters without control characters. */
+/** A name: a string of 1 to 200 characters without control characters and invalid ones. */
 export const name: Field<string> = value => {
   if (value === undefined) return { refused: 'is missing' }
   if (typeof value !== 'string') return { refused: `must be a string, got ${kindOf(value)}` }

@@ -1,13 +1,13 @@
 import type { Field } from './field.js'
 import type { Message } from './message.js'
 
-/** Reads the newest value of a store key without locking it; undefined where none exists. */
+/** Reads the newest value of a store key without locking it. Returns undefined if there is none. */
 export type Read = (key: string) => Promise<unknown>
 
-/** The values under a message's keys. Any other key is an error. */
+/** Access to the values under a message's keys. Any other key is an error. */
 export interface Transaction {
   /**
-   * Returns the value, with the writes of this transaction; undefined if there is none. The value must not be changed.
+   * Returns the value, including the writes of this transaction; undefined if there is none. Do not modify the value.
    */
   get(key: string): unknown
   put(key: string, value: unknown): void
@@ -29,16 +29,16 @@ export interface MessageType<M extends Message = Message> {
   /** A check for each field besides `id` and `type`. Other fields are dropped. */
   readonly fields: { readonly [Name in Exclude<keyof M, 'id' | 'type'>]: Field<M[Name]> }
   /**
-   * Returns the store keys that `handle` uses, the train's key first. The message's ID is recorded with the first key,
-   * because it is the same at each try; the others may depend on values that are read.
+   * Returns the store keys that `handle` uses, the train's key first. The store records the message's ID with the
+   * train's key, because that key is the same at each try. The others may depend on values that `read` returns.
    */
   keys(message: M, read: Read): readonly string[] | Promise<readonly string[]>
   /**
-   * Returns where the message happens, if it says so. Messages of neighbouring places go to the same worker, so that
-   * workers seldom wait for each other's locks.
+   * Returns the location that the message names. Messages of neighbouring locations go to the same worker, so that
+   * workers seldom wait for each other's locks. Missing if messages of this type name no location.
    */
   place?(message: M): string
-  /** Changes the values. It may be called again after a conflict, so it must have no other effects. */
+  /** Changes the values. Must have no other effects, because it may be called again after a conflict. */
   handle(message: M, transaction: Transaction): Outcome
 }
 

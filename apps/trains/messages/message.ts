@@ -11,7 +11,7 @@ export interface NumberedMessage {
   readonly message: Message
 }
 
-/** A message is invalid. The text names the field, what it must be, and what it is. */
+/** Thrown for an invalid message. The text names the field, the requirement, and the actual value. */
 export class InvalidMessageError extends Error {
   override readonly name = 'InvalidMessageError'
 

@@ -11,7 +11,7 @@ export interface Move extends Message {
   readonly to: string
 }
 
-/** Moves a train. The location that it leaves is read from the train. */
+/** Moves a train. Reads the location that the train leaves from its stored value. */
 export const move: MessageType<Move> = {
   type: 'move',
   fields: { train: name, to: name },

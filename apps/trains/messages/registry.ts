@@ -38,12 +38,12 @@ export class MessageRegistry {
     return message as unknown as Message
   }
 
-  /** Returns where a message happens; undefined if its type does not say. */
+  /** Returns the location that a message names; undefined if it names none. */
   placeOf(message: Message): string | undefined {
     return this.#types.get(message.type)?.place?.(message)
   }
 
-  /** @throws InvalidMessageError if the type is unknown. */
+  /** Returns the type of a message. @throws InvalidMessageError if the type is unknown. */
   typeOf({ type }: Pick<Message, 'type'>): MessageType {
     const found = this.#types.get(type)
     if (found) return found

@@ -9,7 +9,7 @@ export interface Difference {
 }
 
 /**
- * Compares the stored locations with the serial result. A missing location counts as zero.
+ * Compares the stored locations with the serial result. A missing location is the same as one with zero counts.
  * @returns the differing locations, in the order of their IDs.
  */
 export function compareLocations(
@@ -28,7 +28,7 @@ export function compareLocations(
   return differences
 }
 
-/** Returns the counters only; zeros for an unknown location. */
+/** Returns only the counts of a location; zeros if it is undefined. */
 export function countsOf(location: LocationCounts = emptyLocation('')): LocationCounts {
   const { created, deleted, arrived, departed } = location
   return { created, deleted, arrived, departed }

@@ -1,4 +1,4 @@
-/** How the command can end: the exit status, and its text for help. */
+/** Exit statuses of the command, each with its text for help. */
 export const EXIT = {
   fine: { status: 0, text: 'done, and every location agrees with the serial result' },
   mismatch: { status: 1, text: 'a location differs from the serial result' },

@@ -1,8 +1,9 @@
 import { Presets, SingleBar } from 'cli-progress'
 import { RateMeter, shortDuration } from './rate-meter.js'
 
-/** Interval between updates on a terminal, and elsewhere, in milliseconds. */
+/** Interval between updates on a terminal, in milliseconds. */
 const BAR_INTERVAL = 100
+/** Interval between updates of other output, in milliseconds. */
 const LINE_INTERVAL = 2000
 
 /** Shows the progress of a run: as a bar on a terminal, otherwise as a line every two seconds. */
@@ -15,8 +16,8 @@ export class ProgressDisplay {
   #timer: NodeJS.Timeout | undefined
 
   /**
-   * @param total number of messages; undefined if unknown.
-   * @param done returns how many are done.
+   * @param total maximum number of messages; undefined if unknown.
+   * @param done returns the number of messages that are done.
    */
   constructor(output: NodeJS.WriteStream, total: number | undefined, done: () => number) {
     this.#output = output

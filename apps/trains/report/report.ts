@@ -12,15 +12,15 @@ export interface Report extends FindingsSummary {
   readonly engine: string
   readonly input: string
   readonly processes: number
-  /** How many times the timetable was run; null for an input without days. */
+  /** Number of days of the timetable, including days that an interrupted run did not reach; null for other input. */
   readonly days: number | null
   /** Number of messages that are done, including those of the run that this one resumed. */
   readonly messages: number
   /** Number of messages that the resumed run had done; 0 for a new run. */
   readonly resumedAfter: number
-  /** Whether the run ended before its input. */
+  /** Whether the run was stopped before the end of its input. */
   readonly interrupted: boolean
-  /** Time from the first message to the last acknowledgement, without the start of the workers. */
+  /** Time from the first message to the last acknowledgement. Excludes the start of the workers. */
   readonly seconds: number
   readonly perSecond: number
   readonly created: number
@@ -33,7 +33,7 @@ export interface Report extends FindingsSummary {
   /** Number of those that were already committed, so they changed nothing. */
   readonly alreadyApplied: number
   readonly kills: readonly Kill[]
-  /** How long messages waited for their locks, in milliseconds; null if there were none. */
+  /** Percentiles of the messages' waits for their locks, in milliseconds; null if there were no messages. */
   readonly lockWaitMs: { readonly p50: number | null; readonly p99: number | null }
   readonly serial: SerialResult['totals']
   /** Whether every location agrees with the serial result. */
@@ -47,7 +47,7 @@ export interface Report extends FindingsSummary {
 }
 
 /**
- * Returns the exit status for a report: of several, the most serious.
+ * Returns the exit status for a report; the most serious one if several apply.
  * @param strict whether `--strict` was given.
  */
 export function exitStatus(report: Report, strict: boolean | undefined): number {

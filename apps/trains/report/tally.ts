@@ -23,15 +23,15 @@ export class Tally {
     this.#skipped++
   }
 
-  /** How long messages waited for their locks. */
+  /** The waits of messages for their locks. */
   get lockWaits(): Histogram {
     return this.#waits
   }
 
   /**
    * Returns the number of messages that changed nothing, given the final locations. If a worker died before it could
-   * acknowledge a message, or an earlier run applied it, no event says whether it was ignored. But each change that the
-   * locations count and no event reports was made by one of these messages.
+   * acknowledge a message, or an earlier run applied it, no event says whether the message was ignored. One of these
+   * messages made each change that the locations count and no event reports; the others were ignored.
    */
   ignored(locations: Iterable<LocationCounts>): number {
     const { created, moved, deleted } = changesOf(locations)

@@ -77,7 +77,7 @@ function kills(report: Report): readonly string[] {
   ]
 }
 
-/** The comparison with the serial result, as lines of text. */
+/** Returns the comparison with the serial result as lines of text. */
 function verdict(report: Report): readonly string[] {
   const part = report.interrupted ? ' so far; --resume continues' : ''
   if (report.matchesSerial) return [`Every location agrees with the serial result${part}.`]
@@ -90,7 +90,7 @@ function verdict(report: Report): readonly string[] {
   ]
 }
 
-/** The faults of the input as lines of text; rejected lines come last. */
+/** Returns the faults of the input as lines of text. Rejected lines come last. */
 export function findingsText(found: FindingsSummary): readonly string[] {
   const { repaired, repairs, rejected, rejections } = found
   return [

@@ -1,23 +1,24 @@
 import type { Traffic } from './traffic.js'
 
-/** Maximum number of places that are assigned. Two messages seldom need the same one of the others. */
+/** Maximum number of places that are assigned. Messages seldom contend for any other place. */
 const MAX_PLACES = 1000
 
 /** Minimum work of a district, as a fraction of an even share. */
 const MIN_SHARE = 0.7
 
-/** The worker, counted from 0, that gets the messages of a place. */
+/** The worker, counted from 0, that gets the messages of each place. */
 export type Districts = ReadonlyMap<string, number>
 
 /**
- * Assigns the places to workers evenly and so that trains seldom change districts: places that trains visit one after
- * another stay together. Undefined if that is impossible, because there are few places, or one has most of the work.
+ * Assigns the places to workers evenly. Keeps places together that trains visit one after another, so that trains
+ * seldom change districts. Returns undefined if an even assignment is impossible, because there are few places, or one
+ * has most of the work.
  */
 export function districtsOf(traffic: Traffic, workers: number): Districts | undefined {
   const left = new Map(traffic.busiest(MAX_PLACES))
   const total = sum(left.values())
   const districts = new Map<string, number>()
-  /** The transitions of each place from and to the assigned ones. */
+  /** Number of transitions between each place and the assigned ones. */
   const affinity = new Map<string, number>()
   for (let worker = 0, done = 0; left.size > 0;) {
     const place = next(left, affinity, traffic)
@@ -32,7 +33,7 @@ export function districtsOf(traffic: Traffic, workers: number): Districts | unde
   return isEven(districts, traffic, workers) ? districts : undefined
 }
 
-/** Whether the current traffic gives every worker about the same work. */
+/** Whether every worker gets at least `MIN_SHARE` of an even share of the current traffic. */
 export function isEven(districts: Districts, traffic: Traffic, workers: number): boolean {
   const loads = new Array<number>(workers).fill(0)
   const messages = traffic.busiest(Infinity)
@@ -44,7 +45,8 @@ export function isEven(districts: Districts, traffic: Traffic, workers: number):
 }
 
 /**
- * The place with the greatest part of its transitions from and to assigned places; at first, one at the end of a line.
+ * Returns the place with the greatest part of its transitions from and to assigned places. If there is none, returns
+ * the one with the fewest transitions, which is usually at the end of a line.
  */
 function next(
   left: ReadonlyMap<string, number>,

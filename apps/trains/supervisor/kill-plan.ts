@@ -1,9 +1,9 @@
-/** When to kill a worker: while it works, or when it has committed messages and not yet acknowledged them. */
+/** The moment of a kill: while the worker works, or when it has committed messages and not yet acknowledged them. */
 type KillMoment = 'at work' | 'committed, not acknowledged'
 
 /** A planned kill. */
 export interface PlannedKill {
-  /** Number of messages that must be done before. */
+  /** Number of messages that must be done before the kill. */
   readonly after: number
   readonly moment: KillMoment
 }
@@ -11,10 +11,10 @@ export interface PlannedKill {
 /** Number of messages between two kills if the length of the stream is unknown. */
 const DEFAULT_DISTANCE = 1000
 
-/** Kills are due in this part of the stream: at its end, no messages are in flight that could be lost. */
+/** Fraction of the stream in which kills are due. At its end, a worker may have no messages in flight to lose. */
 const KILL_RANGE = 0.9
 
-/** Distributes kills evenly over a stream, alternating the two moments. */
+/** Returns kills that are distributed evenly over a stream, with alternating moments. */
 export function planKills(kills: number, messages: number | undefined): readonly PlannedKill[] {
   const total = messages ?? kills * DEFAULT_DISTANCE
   return Array.from({ length: kills }, (_, index) => ({
@@ -29,11 +29,11 @@ export interface Kill {
   readonly worker: number
   readonly pid: number
   readonly moment: PlannedKill['moment']
-  /** Number of messages that were done when it was killed. */
+  /** Number of messages of the run that were done when the worker was killed. */
   readonly afterMessages: number
-  /** Number of messages that it had in flight. */
+  /** Number of messages that the worker had in flight. */
   readonly inFlight: number
-  /** Number of them that it had reported as committed and not acknowledged; 0 if it was killed at work. */
+  /** Number of these that the worker had reported as committed and not acknowledged; 0 if it was killed at work. */
   readonly committed: number
   /** Number of messages that were delivered again to its replacement. */
   redelivered: number

@@ -16,7 +16,7 @@ export class Kills {
     return this.#done
   }
 
-  /** Cancels the kill of a worker that has finished all its messages; another one will be killed instead. */
+  /** Cancels the kill of a worker that has finished all its messages. Another worker will be killed instead. */
   cancelIfIdle(slot: Slot): void {
     if (!slot.plannedKill || slot.killed || slot.inFlight > 0) return
     slot.process?.send({ kind: 'hold', holding: false })
@@ -37,7 +37,7 @@ export class Kills {
     }
   }
 
-  /** Kills a chosen worker. @param committed number of messages that it reported as committed. */
+  /** Kills a chosen worker. @param committed number of messages that the worker reported as committed. */
   kill(slot: Slot, messagesDone: number, committed: number): void {
     const { plannedKill, process } = slot
     if (!plannedKill || !process || slot.killed) return
@@ -63,12 +63,12 @@ export class Kills {
       killed.redelivered = redelivered.length
       this.#done.push(killed)
     } else if (plannedKill) {
-      // It died by itself, or all its acknowledgements had been sent, so the kill is still to come.
+      // The worker died by itself, or had already sent all its acknowledgements, so the kill is planned again.
       this.#planned.unshift(plannedKill)
     }
   }
 
-  /** The next worker in turn that is not already chosen, and has at least half the load of the busiest. */
+  /** Returns the next worker in turn that is not already chosen and has at least half the load of the busiest one. */
   #victim(slots: readonly Slot[]): Slot | undefined {
     const inTurn = [...slots.slice(this.#turn), ...slots.slice(0, this.#turn)]
     const able = inTurn.filter(slot => slot.ready && slot.inFlight > 0 && !slot.plannedKill && !slot.draining)

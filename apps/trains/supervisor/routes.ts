@@ -3,15 +3,16 @@ import { workerOf } from './assignment.js'
 import { districtsOf, isEven, type Districts } from './districts.js'
 import { Traffic } from './traffic.js'
 
-/** Number of messages after which places are assigned, and then between reviews of the assignment. */
+/** Number of messages before the first assignment of places. */
 const FIRST_REVIEW = 2048
+/** Number of messages between reviews of the assignment. */
 const REVIEW_INTERVAL = 16_384
 
 /** A train with unfinished messages. */
 interface Train {
-  /** The worker that has its messages. Another worker gets the train only when these are done. */
+  /** The worker that has the train's messages. Another worker gets the train only when these are done. */
   worker: number
-  /** Number of messages that it has. */
+  /** Number of unfinished messages that the worker has. */
   given: number
   /** The place of the newest message, if known. */
   place: string | undefined
@@ -19,16 +20,16 @@ interface Train {
   readonly waiting: { readonly worker: number; readonly numbered: NumberedMessage }[]
 }
 
-/** Messages for a worker, counted from 0. */
+/** Messages for a worker. Workers are counted from 0. */
 export interface Route {
   readonly worker: number
   readonly messages: readonly NumberedMessage[]
 }
 
 /**
- * Chooses the worker of each message. If each worker had trains that run everywhere, all would need the same locks; so
- * each gets the messages of its own district. A train that enters another district gets another worker when its earlier
- * messages are done, which keeps their order. If places can't be assigned to districts, each worker has its own trains.
+ * Chooses the worker of each message. Each worker gets the messages of its own district, so that workers seldom need
+ * the same locks. A train that enters another district gets another worker only when its earlier messages are done,
+ * which keeps their order. If places can't be assigned to districts, each worker has its own trains.
  */
 export class Routes {
   readonly #workers: number
@@ -38,7 +39,7 @@ export class Routes {
   #districts: Districts | undefined
   #untilReview = FIRST_REVIEW
 
-  /** @param placeOf returns where a message happens, if known. */
+  /** @param placeOf returns the place of a message, if known. */
   constructor(workers: number, placeOf: (message: Message) => string | undefined) {
     this.#workers = workers
     this.#placeOf = placeOf
@@ -67,7 +68,7 @@ export class Routes {
     return train.worker
   }
 
-  /** Records that a message is done. Returns the messages of its train that need not wait any longer. */
+  /** Records that a message is done. Returns the messages of its train that can be sent now. */
   done({ train: name }: Message): Route | undefined {
     const train = this.#trains.get(name)!
     if (--train.given > 0) return undefined
@@ -87,7 +88,7 @@ export class Routes {
     return place === undefined ? undefined : this.#districts?.get(place)
   }
 
-  /** Assigns the places, unless the assignment is still even: a train that changes its worker must wait. */
+  /** Assigns the places again unless the assignment is still even: a train that changes its worker must wait. */
   #review(): void {
     this.#untilReview = REVIEW_INTERVAL
     if (!this.#districts || !isEven(this.#districts, this.#traffic, this.#workers)) {

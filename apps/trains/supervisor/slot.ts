@@ -22,15 +22,18 @@ export class Slot {
   killed: Kill | undefined
   /** Number of messages done, by all its processes. */
   done = 0
-  /** How often its process was replaced. */
+  /** Number of times that its process was replaced. */
   replaced = 0
-  /** The peak memory of its last process in bytes; undefined until that has drained. */
+  /** The peak memory of its last process in bytes; undefined until that process has drained. */
   peakMemory: number | undefined
-  /** The last reason that a process of it gave for ending. */
+  /** The reason of the last failure that a process of it reported. */
   lastFailure: string | undefined
-  /** Number of its processes that died without a kill of ours since the last acknowledgement. */
+  /** Number of its processes that died by themselves since the last acknowledgement. */
   deathsInARow = 0
-  /** Messages that were delivered again, by sequence number, with the kill if their process did not die by itself. */
+  /**
+   * Messages that were delivered again, by sequence number, with the kill of their process; undefined if it died by
+   * itself.
+   */
   readonly redelivered = new Map<number, Kill | undefined>()
   readonly #inFlight = new Map<number, Message>()
   #waiting: NumberedMessage[] = []
@@ -52,11 +55,11 @@ export class Slot {
     this.#waiting.push(numbered)
   }
 
-  /** Takes the next messages, at most `most`; they are now in flight. */
+  /** Takes the next messages, at most `most`. They are then in flight. */
   take(most: number): readonly NumberedMessage[] {
     const batch = this.#waiting.slice(this.#taken, this.#taken + most)
     this.#taken += batch.length
-    // Not cut off each time, because that copies all waiting messages.
+    // Cuts off taken messages only sometimes, because that copies all waiting messages.
     if (this.#taken === this.#waiting.length || this.#taken > MAX_TAKEN) {
       this.#waiting = this.#waiting.slice(this.#taken)
       this.#taken = 0
@@ -75,7 +78,7 @@ export class Slot {
     return message
   }
 
-  /** Puts the messages in flight back before the waiting ones, in order, and returns their numbers. */
+  /** Puts the messages in flight back before the waiting ones, in order, and returns their sequence numbers. */
   takeBack(): readonly number[] {
     const back = Array.from(this.#inFlight, ([sequence, message]) => ({ sequence, message }))
     this.#inFlight.clear()

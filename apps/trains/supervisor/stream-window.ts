@@ -8,9 +8,9 @@ const APPLIED = 1
 const DEAD_LETTERED = 2
 
 /**
- * The window of unfinished messages: from the oldest that is not done to the newest that was read. Messages are done in
- * any order, and leave the window in the order of the stream. Its size is fixed: while it is full, nothing is read, so
- * a slow message can't fill the memory.
+ * The window of unfinished messages: from the oldest that is not done to the newest that was read. Messages may be done
+ * in any order, and leave the window in the order of the stream. While the window is full, its user must not read, so a
+ * slow message can't fill the memory.
  */
 export class StreamWindow {
   readonly #messages: (Message | undefined)[]

@@ -17,13 +17,13 @@ const MAX_IN_FLIGHT = 2048
 /** Maximum number of messages in one send. */
 const BATCH = 256
 
-/** Minimum number of messages in a send, unless fewer wait: many small sends would cost more. */
+/** Minimum number of messages in one send, unless fewer wait, because many small sends would cost more. */
 const MIN_SEND = 32
 
 /** Maximum number of messages in the window: from the oldest unfinished one to the newest that was read. */
 const WINDOW_SIZE = 16_384
 
-/** The run is aborted when a worker has died this often without an acknowledgement in between. */
+/** Number of deaths of a worker in a row, without an acknowledgement in between, at which the run is aborted. */
 const MAX_DEATHS = 5
 
 /** A dead-lettered message. */
@@ -32,14 +32,13 @@ export interface DeadLetter {
   readonly reason: string
 }
 
-/** The parts of a supervisor. */
 export interface SupervisorParts {
   readonly processes: number
   /** Maximum number of workers that work at the same time. */
   readonly atOnce: number
   readonly startWorker: StartWorker
   settingsOf(worker: number): WorkerSettings
-  /** Frees at once the locks that the session of a dead process held. */
+  /** Releases at once the locks that the session of a dead process held. */
   revoke(session: string): Promise<void>
   readonly kills: Kills
   /** The sequence number of the first message. */
@@ -50,26 +49,25 @@ export interface SupervisorParts {
   onAcknowledged(acknowledgement: Acknowledgement): void
   /** Receives each acknowledged message and its event. */
   readonly onSettled?: ((message: Message, event: string) => void) | undefined
-  /** Returns where a message happens, if known. */
+  /** Returns the place of a message, if known. */
   placeOf(message: Message): string | undefined
-  /** Stores a dead-lettered message; only then does it count as done. */
+  /** Stores a dead-lettered message. The message is done only after that. */
   keepDeadLetter(letter: DeadLetter): void
   readonly log: Log
 }
 
-/** The totals of a worker. */
 export interface WorkerTotals {
   readonly worker: number
   readonly messages: number
-  /** How often its process died and was replaced. */
+  /** Number of times that its process died and was replaced. */
   readonly replaced: number
-  /** The peak memory of its last process in bytes; null if that died. */
+  /** The peak memory of its last process in bytes; null if that process died. */
   readonly peakMemory: number | null
 }
 
 /**
- * Runs the worker processes, and sends each message to one of them so that each train's messages stay in order. A
- * worker that dies is replaced, and the messages that it had not acknowledged are delivered again, in order.
+ * Runs the worker processes, and sends each message to one of them so that each train's messages stay in order.
+ * Replaces a worker that dies, and delivers the messages that it had not acknowledged again, in order.
  */
 export class Supervisor {
   readonly #parts: SupervisorParts
@@ -101,7 +99,7 @@ export class Supervisor {
     return this.#redelivered
   }
 
-  /** Number of those that were already committed. */
+  /** Number of these that were already committed. */
   get alreadyApplied(): number {
     return this.#alreadyApplied
   }
@@ -125,16 +123,16 @@ export class Supervisor {
     return this.#slots[worker - 1]!.ready
   }
 
-  /** Starts the workers; resolves when all of them accept messages. @throws Error if one can't be started. */
+  /** Starts the workers. Resolves when all of them accept messages. @throws Error if a worker can't be started. */
   async start(): Promise<void> {
     for (const slot of this.#slots) this.#startProcess(slot)
     await this.#until(() => this.#slots.every(slot => slot.ready))
   }
 
   /**
-   * Delivers all messages; resolves when all of them are done, or, after `stop`, those that were read. Returns whether
-   * the stream was read to its end.
-   * @throws Error if a worker dies repeatedly or aborts the run; what reading the messages throws.
+   * Delivers all messages. Resolves when all of them are done; after `stop`, when those that were read are done.
+   * @returns whether the stream was read to its end.
+   * @throws Error if a worker dies repeatedly or aborts the run; the errors of reading the messages.
    */
   async deliver(batches: AsyncIterable<readonly TimedMessage[]>): Promise<boolean> {
     const stream = batches[Symbol.asyncIterator]()
@@ -155,18 +153,18 @@ export class Supervisor {
       await this.#until(() => this.#window.empty)
       return this.#ended
     } finally {
-      // Not awaited, because a stream that waits for input returns only when the input ends.
+      // This is not awaited, because a stream that waits for input returns only when the input ends.
       stream.return?.().catch(() => undefined)
     }
   }
 
-  /** Stops reading; `deliver` resolves when the messages that were read are done. */
+  /** Stops reading. `deliver` resolves when the messages that were read are done. */
   stop(): void {
     this.#stopping = true
     this.#endReading()
   }
 
-  /** Ends the workers; resolves when their processes are gone. */
+  /** Ends the workers. Resolves when their processes are gone. */
   async finish(): Promise<void> {
     for (const slot of this.#slots) {
       slot.draining = true
@@ -175,7 +173,7 @@ export class Supervisor {
     await this.#until(() => this.#slots.every(slot => slot.process === undefined))
   }
 
-  /** Kills the workers; their unacknowledged messages are not done. */
+  /** Kills the workers. Their unacknowledged messages are not done. */
   abandon(): void {
     for (const slot of this.#slots) {
       slot.draining = true
@@ -183,14 +181,14 @@ export class Supervisor {
     }
   }
 
-  /** Returns the next messages of the stream; undefined at its end and after `stop`. */
+  /** Returns the next messages of the stream; undefined at its end or after `stop`. */
   async #read(stream: AsyncIterator<readonly TimedMessage[]>): Promise<readonly TimedMessage[] | undefined> {
     if (this.#failure) throw this.#failure
     if (this.#stopping) return undefined
     return new Promise((resolve, reject) => {
       this.#endReading = () => (this.#failure ? reject(this.#failure) : resolve(undefined))
       stream.next().then(({ done, value }) => {
-        // A stream that ends because of `stop` is not at its end.
+        // After `stop`, the end of the iteration is not the end of the stream.
         if (done === true) this.#ended = !this.#stopping
         resolve(done === true ? undefined : value)
       }, reject)
@@ -281,18 +279,18 @@ export class Supervisor {
     }
   }
 
-  /** Replaces a process that is gone. Its messages are delivered again only when its locks are free. */
+  /** Replaces a process that is gone. Revokes its session first, so that its messages find its locks free. */
   async #replace(slot: Slot, how: string): Promise<void> {
     const { log } = this.#parts
     const { session, process, killed } = slot
     slot.process = undefined
     slot.session = undefined
     slot.ready = false
-    // Another worker gets its turn meanwhile.
+    // Meanwhile, another worker gets its turn.
     this.#sendAll()
     if (session !== undefined && !(slot.draining && slot.inFlight === 0)) {
       await this.#parts.revoke(session).catch((error: unknown) => {
-        // Its messages are delivered again, and wait until its leases end.
+        // Its messages are delivered again, but wait for its locks until their leases end.
         log.warn('session not revoked', { session, reason: reasonOf(error) })
       })
     }
@@ -315,7 +313,7 @@ export class Supervisor {
     this.#startProcess(slot)
   }
 
-  /** Aborts the run: everything that waits rejects with the error. */
+  /** Aborts the run. All waits reject with the error. */
   #fail(error: unknown): void {
     this.#failure ??= error instanceof Error ? error : new Error(reasonOf(error))
     this.abandon()

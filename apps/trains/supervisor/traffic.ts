@@ -1,11 +1,11 @@
 import { getOrInsert } from '../get-or-insert.js'
 
-/** Counts messages at places, and trains that go between them. */
+/** Counts messages at places, and transitions of trains between places. */
 export class Traffic {
   readonly #messages = new Map<string, number>()
   readonly #transitions = new Map<string, Map<string, number>>()
 
-  /** Counts a message at a place; `before` is where its train was. */
+  /** Counts a message at a place. `before` is the place where its train was. */
   note(place: string, before: string | undefined): void {
     this.#messages.set(place, (this.#messages.get(place) ?? 0) + 1)
     if (before === undefined || before === place) return
@@ -13,18 +13,18 @@ export class Traffic {
     this.#countTransition(place, before)
   }
 
-  /** The places with the most messages, and their numbers. */
+  /** Returns the places with the most messages, at most `most`, with their numbers of messages. */
   busiest(most: number): ReadonlyMap<string, number> {
     const places = [...this.#messages].sort(([, a], [, b]) => b - a)
     return new Map(places.slice(0, most))
   }
 
-  /** How often trains went between this place and each other one. */
+  /** Returns the number of transitions between this place and each other one. */
   transitions(place: string): ReadonlyMap<string, number> {
     return this.#transitions.get(place) ?? NONE
   }
 
-  /** Halves all counts, and drops those of at most one. */
+  /** Halves all counts, and drops counts of at most one. */
   decay(): void {
     halve(this.#messages)
     for (const [place, others] of this.#transitions) {

@@ -1,11 +1,12 @@
 import type { Slot } from './slot.js'
 
-/** Number of messages after which a turn ends if others wait. */
+/** Number of messages after which a turn ends if other workers wait for one. */
 const TURN = 1024
 
 /**
- * Chooses the workers that are sent messages: only as many as there are processors. More would interrupt each other in
- * the middle of transactions, while others wait for their locks. After its turn, a worker goes to the end of the queue.
+ * Limits the number of workers that receive messages at the same time. More workers than processors would interrupt
+ * each other in the middle of transactions, while others wait for their locks. After its turn, a worker goes to the end
+ * of the queue.
  */
 export class Turns {
   readonly #atOnce: number
@@ -18,7 +19,7 @@ export class Turns {
     this.#atOnce = atOnce
   }
 
-  /** Ends turns and begins others. Returns the workers whose turn it is. */
+  /** Ends finished turns and begins others. Returns the workers whose turn it is. */
   look(slots: readonly Slot[]): readonly Slot[] {
     for (const slot of slots) {
       const takes = slot.ready && !slot.killed
@@ -34,7 +35,7 @@ export class Turns {
     return [...this.#sent.keys()]
   }
 
-  /** Whether a worker may be sent more messages in its turn. */
+  /** Whether a worker may receive more messages in its turn. */
   maySend(slot: Slot): boolean {
     return this.#queue.size === 0 || this.#sent.get(slot)! < TURN
   }

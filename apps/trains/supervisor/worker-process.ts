@@ -1,26 +1,25 @@
 import { fork } from 'node:child_process'
 import type { FromWorker, ToWorker } from '../protocol.js'
 
-/** What a supervisor receives from a worker process. */
+/** Receives the events of a worker process. */
 interface WorkerEvents {
   message(message: FromWorker): void
-  /** The process is gone, and everything that it sent was received. */
+  /** Called when the process is gone and all its messages were received. */
   gone(how: string): void
 }
 
 /** A worker process as its supervisor sees it. */
 export interface WorkerProcess {
   readonly pid: number
-  /** Sends a message; a process that is gone does not receive it. */
+  /** Sends a message. Does nothing if the process is gone. */
   send(message: ToWorker): void
   /** Kills it with SIGKILL. */
   kill(): void
 }
 
-/** Starts a worker process. */
 export type StartWorker = (events: WorkerEvents) => WorkerProcess
 
-/** Starts worker processes that run the given module. */
+/** Returns a function that starts worker processes with the given module. */
 export function forkWorkers(module: URL): StartWorker {
   return events => {
     // In batches of 256, a message took 0.6 µs as JSON and 1.1 µs as structured clone.
@@ -37,7 +36,7 @@ export function forkWorkers(module: URL): StartWorker {
     })
     child.once('disconnect', gone)
     child.on('error', (error: Error) => {
-      // Without a process, there is no exit event.
+      // A process that could not be started has no exit event.
       if (child.pid !== undefined || how !== undefined) return
       how = `could not be started: ${error.message}`
       events.gone(how)

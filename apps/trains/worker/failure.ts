@@ -2,8 +2,8 @@ import { SignalboxError, type ErrorCode } from 'signalbox'
 import { reasonOf } from '../reason.js'
 
 /**
- * What a failed attempt means for its message: `locks`: not all were acquired in time; `conflict`: a write bypassed the
- * locks; `engine`: it was unreachable, or the grant was lost; `ending`: this worker can't continue; `final`: a retry
+ * The kind of a failed attempt. `locks`: not all locks were acquired in time. `conflict`: a write bypassed the locks.
+ * `engine`: the engine was unreachable, or the grant was lost. `ending`: this worker can't continue. `final`: a retry
  * would fail in the same way.
  */
 export type FailureKind = 'locks' | 'conflict' | 'engine' | 'ending' | 'final'
@@ -21,7 +21,7 @@ const KINDS: Readonly<Record<ErrorCode, FailureKind>> = {
   INVALID_ARGUMENT: 'final',
 }
 
-/** Aborts the run: to continue without the engine would lose messages. The message ends with what the user can do. */
+/** Aborts the run, because continuing without the engine would lose messages. The text advises the user. */
 export class RunAbortedError extends Error {
   override readonly name = 'RunAbortedError'
 
@@ -31,14 +31,15 @@ export class RunAbortedError extends Error {
 }
 
 /**
- * Classifies an error. One that is neither of Signalbox nor a RunAbortedError is a bug of a message type, and final.
+ * Classifies an error. An error that is neither of Signalbox nor a RunAbortedError is a bug of a message type, and
+ * final.
  */
 export function failureKind(error: unknown): FailureKind {
   if (error instanceof RunAbortedError) return 'ending'
   return error instanceof SignalboxError ? KINDS[error.code] : 'final'
 }
 
-/** What a worker that can't continue reports to its supervisor. It is replaced, unless the failure aborts the run. */
+/** Report of a worker that can't continue. The supervisor replaces the worker, unless the failure aborts the run. */
 export interface WorkerFailure {
   readonly kind: 'failed'
   readonly reason: string

@@ -11,9 +11,9 @@ import { failureKind, RunAbortedError } from './failure.js'
 
 /** Limits of the tries and attempts of a message. Durations are in milliseconds. */
 export interface Limits {
-  /** How long a try waits for the locks. */
+  /** Maximum time that a try waits for the locks. */
   readonly lockWait: number
-  /** How long the locks outlive a process that stopped. */
+  /** Time that the locks outlive a process that stopped. */
   readonly lease: number
   /** Maximum number of tries to acquire the locks in an attempt. */
   readonly lockTries: number
@@ -25,23 +25,23 @@ export interface Limits {
 export interface Settlement {
   /** The event of its outcome, `already applied`, or `dead-lettered`. */
   readonly event: string
-  /** How long the successful try waited for its locks, in milliseconds. */
+  /** Time that the successful try waited for its locks, in milliseconds; 0 if the message was dead-lettered. */
   readonly lockWait: number
-  /** Why it was dead-lettered. */
+  /** The reason if the message was dead-lettered. */
   readonly failure?: string
 }
 
 /** The event of a message that was already committed, and delivered again because its acknowledgement was lost. */
 export const ALREADY_APPLIED = 'already applied'
 
-/** The event of a message that failed. */
+/** The event of a message that is dead-lettered. */
 const DEAD_LETTERED = 'dead-lettered'
 
 /** Pause after a failure of the engine, in milliseconds; multiplied by the number of the attempt. */
 const ENGINE_PAUSE = 100
 
 /**
- * Longest pause before the next try for the locks, in milliseconds, or the wait for the locks if that is shorter;
+ * Maximum pause before the next try for the locks, in milliseconds. A shorter wait for the locks replaces it. It is
  * multiplied by the number of the try. Without a pause, the engine would be busy with tries that time out.
  */
 const LOCK_PAUSE = 100
@@ -63,7 +63,7 @@ export class MessageProcessor {
   readonly #clock: Clock
   readonly #random: () => number
 
-  /** @param random returns a number from 0 to below 1: the fraction of the longest pause between two tries. */
+  /** @param random returns a number from 0 to below 1, the fraction of the maximum pause between two tries. */
   constructor(
     store: Pick<RunStore, 'transaction'>,
     registry: MessageRegistry,
@@ -81,10 +81,11 @@ export class MessageProcessor {
   }
 
   /**
-   * Applies messages, those of a train one after another, in one transaction; if that fails, those of each train in one,
-   * and then one by one. A train's messages must not be processed concurrently.
-   * @throws what the store throws if it is closed meanwhile, and RunAbortedError. The rest is then neither applied nor
-   * dead-lettered.
+   * Applies messages in one transaction, those of each train in their order. If that fails, uses one transaction for
+   * each train, and if one of these fails, one for each of its messages. A train's messages must not be processed
+   * concurrently.
+   * @throws the store's error if it is closed meanwhile; RunAbortedError. The remaining messages are then neither
+   * applied nor dead-lettered.
    */
   async process(run: readonly Message[]): Promise<readonly Settlement[]> {
     if (run.length > 1) {
@@ -191,7 +192,7 @@ export class MessageProcessor {
   /**
    * Whether a message is committed although it failed: by an attempt that got no reply, or by a worker that died before
    * it acknowledged the message.
-   * @throws RunAbortedError if the store can't be asked.
+   * @throws RunAbortedError if this can't be determined.
    */
   async #isCommitted(message: Message): Promise<boolean> {
     const { lease } = this.#limits
@@ -200,10 +201,10 @@ export class MessageProcessor {
     const doNothing = (): never => {
       throw NOT_COMMITTED
     }
-    // A worker that died holds the lock of the train until its lease ends.
+    // A worker that died may hold the lock of the train until its lease ends.
     for (let waited = 0; ; waited += LOCK_PAUSE) {
       try {
-        // Without a wait, because a transaction that waits may share a commit, and so wait for the locks of others.
+        // The wait is 0, because a transaction that waits may share a commit, and so wait for the locks of others.
         await this.#store.transaction(key, doNothing, { id, wait: 0, lease })
         return true
       } catch (error) {
@@ -226,19 +227,20 @@ export class MessageProcessor {
   }
 
   /**
-   * The keys of each message, as named before the run. Together they suffice for the run: what a message finds changed
-   * is what an earlier one of its train wrote, under keys that the earlier one named.
+   * Returns the keys of each message, as named before the run. Together they are sufficient for the run: if an earlier
+   * message of the same train changes the keys that a message needs, the new ones are among the keys of the earlier
+   * message.
    */
   #keysOf(run: readonly Message[], read: Read): Promise<readonly (readonly string[])[]> {
     return Promise.all(run.map(async message => this.#registry.typeOf(message).keys(message, read)))
   }
 
-  /** The keys of a message after those before it in the run. */
+  /** Returns the keys of a message, given the writes of earlier messages of the run. */
   #keysNow(message: Message, transaction: Transaction): readonly string[] | Promise<readonly string[]> {
     return this.#registry.typeOf(message).keys(message, async key => transaction.get(key))
   }
 
-  /** Restricts a message to its own keys, so that it behaves the same in a run as alone. */
+  /** Handles a message with access to its own keys only, so that it behaves the same in a run as alone. */
   #handle(message: Message, keys: readonly string[], transaction: Transaction): Outcome {
     const named = (key: string): string => {
       if (!keys.includes(key))
@@ -253,7 +255,7 @@ export class MessageProcessor {
   }
 }
 
-/** The ID of a message, recorded with its train. */
+/** Returns the ID of a message, to be recorded with its train. */
 function idOf({ id, train }: Message): TransactionPart {
   return { id, key: trainKey(train) }
 }

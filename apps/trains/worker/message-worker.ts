@@ -4,7 +4,7 @@ import { bucketOf } from '../report/histogram.js'
 import type { MessageProcessor } from './message-processor.js'
 import { TrainQueues, type QueueLimits } from './train-queues.js'
 
-/** Applies the messages that the supervisor sends. Those that end in the same tick are acknowledged together. */
+/** Applies the messages that the supervisor sends. Acknowledges together the messages that end in the same tick. */
 export class MessageWorker {
   readonly #processor: Pick<MessageProcessor, 'process'>
   readonly #send: (message: FromWorker) => void
@@ -18,8 +18,8 @@ export class MessageWorker {
   #flushScheduled = false
 
   /**
-   * @param processor applies messages; an error ends the worker.
-   * @param send sends to the supervisor.
+   * @param processor applies messages. If it rejects, the worker fails.
+   * @param send sends a message to the supervisor.
    * @param fail is called if the worker can't continue.
    */
   constructor(
@@ -39,7 +39,7 @@ export class MessageWorker {
     return this.#unfinished
   }
 
-  /** Accepts messages. Those of a train are applied in this order. */
+  /** Accepts messages. Applies those of each train in this order. */
   work(sequences: readonly number[], messages: readonly Message[]): void {
     this.#unfinished += messages.length
     for (const [index, message] of messages.entries()) {
@@ -47,7 +47,7 @@ export class MessageWorker {
     }
   }
 
-  /** Acknowledges nothing while `holding`; afterwards everything that is due. */
+  /** Acknowledges nothing while `holding`. Afterwards, acknowledges all messages that are done. */
   hold(holding: boolean): void {
     this.#holding = holding
     this.#reportedHolding = false

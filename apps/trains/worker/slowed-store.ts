@@ -2,16 +2,16 @@ import type { Clock } from '../clock.js'
 import { trainOf } from '../domain/train.js'
 import type { RunStore } from '../run-store.js'
 
-/** Maximum length of a label. */
+/** Maximum length of a label, in characters. */
 const MAX_LABEL = 200
 
 type Transactions = Pick<RunStore, 'transaction'>
 
 /**
- * A store for a run that has a viewer: each transaction has the train in the label of its locks, and keeps them for
- * a while.
+ * Returns a store for a run with a viewer. Each transaction has its train in the label of its locks, and keeps the
+ * locks for a while.
  * @param label of the worker.
- * @param dwell returns how long, in milliseconds.
+ * @param dwell returns the time to keep the locks, in milliseconds.
  */
 export function slowedStore(
   store: Transactions,

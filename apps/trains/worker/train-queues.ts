@@ -1,4 +1,3 @@
-/** Limits of the concurrency. */
 export interface QueueLimits {
   /** Maximum number of items in a run. */
   readonly run: number
@@ -7,9 +6,9 @@ export interface QueueLimits {
 }
 
 /**
- * Keeps the order of each train's items. A run has items of one or several trains, those of a train one after another,
- * and the next run of a train begins when its last one has ended. Other runs are concurrent. Trains without items take
- * no memory.
+ * Keeps the order of each train's items. A run has items of one or several trains, those of each train in their order.
+ * The next run of a train begins when its last run has ended. Other runs are concurrent. Trains without items take no
+ * memory.
  */
 export class TrainQueues<Item> {
   readonly #work: (run: readonly Item[]) => Promise<void>
@@ -38,7 +37,7 @@ export class TrainQueues<Item> {
     }
     if (this.#fillScheduled) return
     this.#fillScheduled = true
-    // A run gets all items of its train that are added in this tick.
+    // Starts runs after this tick, so that a run can get all items that are added in it.
     queueMicrotask(() => {
       this.#fillScheduled = false
       this.#fill()

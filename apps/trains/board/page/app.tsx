@@ -20,13 +20,13 @@ export function showApp(element: HTMLElement): void {
 
 interface Properties {
   readonly run: Run
-  /** Calls the listener when the run has news. */
+  /** Sets the listener that is called when the run changes. */
   readonly follow: (listener: () => void) => void
 }
 
 function App({ run, follow }: Properties): JSX.Element {
   const [, setTurn] = useState(0)
-  // Before the first frame arrives: after the end of a run, no later one would update the page.
+  // Set before the first frame arrives: after the end of a run, no later frame would update the page.
   useLayoutEffect(() => follow(() => setTurn(turn => turn + 1)), [])
   const { about, now, end } = run
   const freshness = run.freshness()
@@ -61,7 +61,7 @@ function App({ run, follow }: Properties): JSX.Element {
   )
 }
 
-/** What is to be seen, and what the end proves. */
+/** Explains the page, and the comparison at the end of the run. */
 function Introduction({
   about: { processes, speed, dwell, isLocked },
 }: {

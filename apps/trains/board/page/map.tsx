@@ -18,7 +18,7 @@ interface Properties {
   readonly trains: Trains
 }
 
-/** The map: stations with their locks, tracks, and the trains. */
+/** Shows the map: tracks, stations with their locks, and trains. */
 export function TrainMap({ diagram, locked, trains }: Properties): JSX.Element {
   const figure = useRef<HTMLElement>(null)
   const canvas = useRef<HTMLCanvasElement>(null)
@@ -147,7 +147,7 @@ function Station({
   )
 }
 
-/** The first waiters, and the number of the others. */
+/** Returns the first waiters and the number of the others. */
 function shortened(waiters: readonly LockUser[]): string {
   const shown = waiters.slice(0, MAX_WAITERS).map(({ train, who }) => train ?? who)
   return `${printable(shown.join(', '))}${waiters.length > MAX_WAITERS ? ` +${waiters.length - MAX_WAITERS}` : ''}`

@@ -7,26 +7,28 @@ export interface Way {
   readonly length: number
 }
 
-/** Space around the stations for their names and waiters, in pixels. */
+/** Space around the stations of a wide diagram for their names and waiters, in pixels. */
 const WIDE = { left: 30, right: 130, top: 130, bottom: 100 }
+/** The same space in an upright diagram, in pixels. */
 const UPRIGHT = { left: 50, right: 190, top: 20, bottom: 20 }
-/** A narrower diagram is upright. */
+/** Minimum width of a wide diagram, in pixels. A narrower one is upright. */
 const MIN_WIDE = 600
-/** Maximum height of a wide diagram, and of a station in an upright one, in pixels. */
+/** Maximum height of a wide diagram, in pixels. */
 const MAX_HEIGHT = 680
+/** Maximum height for each station in an upright diagram, in pixels. */
 const STATION_HEIGHT = 24
-/** A name that is nearer than this to another is shown only if its station is selected, in pixels. */
+/** Minimum distance between two names, in pixels. A closer name is shown only if its station is selected. */
 const NEAR = 15
 
-/** The place of a station that is not drawn yet. */
+/** The position of a station that the diagram does not have yet. */
 export const UNSEEN: Point = { x: -1000, y: -1000 }
 
-/** The stations in pixels, and the paths between them. */
+/** The positions of the stations in pixels, and the paths between them. */
 export class Plan {
   readonly diagram: Diagram
   readonly width: number
   readonly height: number
-  /** Whether it is from top to bottom, for a narrow page. */
+  /** Whether the diagram runs from top to bottom, for a narrow page. */
   readonly isUpright: boolean
   readonly points: readonly Point[]
   readonly #neighbours: ReadonlyMap<number, readonly number[]>
@@ -67,10 +69,10 @@ export class Plan {
     return [...this.points.keys()].sort((one, other) => this.points[one]![along] - this.points[other]![along])
   }
 
-  /** Stations whose names do not overlap. */
+  /** The stations whose names are shown, because they do not overlap. */
   get named(): ReadonlySet<number> {
     const named = new Set<number>()
-    // Names in a wide diagram are slanted, so their distance is measured at a right angle to them.
+    // Names in a wide diagram are slanted, so this measures their distance at a right angle to them.
     const across = ({ x, y }: Point): number => (this.isUpright ? y : x * Math.sin(0.7) + y * Math.cos(0.7))
     const isFar = (one: Point, other: Point): boolean => Math.abs(one.y - other.y) > 120
     for (const [index, point] of this.points.entries()) {
@@ -98,7 +100,7 @@ export class Plan {
     return way
   }
 
-  /** Returns the stations of the shortest path with both ends, by Dijkstra's algorithm. */
+  /** Returns the stations of the shortest path, including both ends, by Dijkstra's algorithm. */
   #route(from: number, to: number): readonly number[] {
     if (this.#neighbours.get(from)?.includes(to)) return [from, to]
     const far = new Map([[from, 0]])

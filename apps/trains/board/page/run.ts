@@ -3,7 +3,7 @@ import type { Freshness } from '../../../../src/page-kit/browser/freshness.js'
 import type { AboutFrame, EndFrame, Frame, NowFrame } from '../frames.js'
 import { Trains } from './trains.js'
 
-/** The run as its server reports it. */
+/** The state of a run, as the server reports it. */
 export class Run {
   readonly trains = new Trains()
   about: AboutFrame | undefined
@@ -36,7 +36,7 @@ export class Run {
   #take(frame: Frame, isFirst: boolean): void {
     this.#lost = undefined
     this.#arrived = Date.now()
-    // The server may be another one, with another run.
+    // After a new connection, the server may be another one with another run.
     if (isFirst) this.trains.clear()
     switch (frame.kind) {
       case 'about':

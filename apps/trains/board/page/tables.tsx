@@ -3,7 +3,7 @@ import { printable } from '../../../../src/base/printable.js'
 import type { BusyPlace, Wait, WorkerState } from '../frames.js'
 import { named } from './text.js'
 
-/** The newest waits for locks. */
+/** Shows the newest waits for locks. */
 export function Waits({ waits }: { readonly waits: readonly Wait[] }): JSX.Element {
   return (
     <section class="waits-list">
@@ -29,7 +29,7 @@ interface WorkersProperties {
   readonly events: readonly string[]
 }
 
-/** The workers, their kills, and what happened to them. */
+/** Shows the workers with their counts, and their events. */
 export function Workers({ workers, events }: WorkersProperties): JSX.Element {
   return (
     <section class="workers">
@@ -51,7 +51,7 @@ export function Workers({ workers, events }: WorkersProperties): JSX.Element {
   )
 }
 
-/** The locations with the most changes. */
+/** Shows the locations with the most changes. */
 export function Busiest({ places }: { readonly places: readonly BusyPlace[] }): JSX.Element {
   return (
     <section class="busiest">

@@ -12,25 +12,27 @@ interface Train {
   at: number
   readonly ahead: number[]
   hop: Hop | undefined
-  /** Whether it goes to the right, or down in an upright diagram. */
+  /** Whether the train goes to the right, or down in an upright diagram. */
   isForward: boolean
   isGone: boolean
   fadesSince: number
 }
 
-/** Time in which a train catches up with its moves, and limits of a single hop, in milliseconds. */
+/** Time in which a train catches up with its moves, in milliseconds. */
 const CATCH_UP = 2400
+/** Minimum and maximum time of a hop between two stations, in milliseconds. */
 const MIN_HOP = 80
 const MAX_HOP = 800
-/** Part of the time between two moves of a train in which it hops, so that it stands where it is. */
+/** Fraction of the time between two moves in which a train hops. For the rest, it stands at its station. */
 const HOP_PART = 0.8
 /** Time in which a deleted train fades out, in milliseconds. */
 const FADE = 400
-/** Maximum number of trains: a hidden page may have missed the end of many. */
+/** Maximum number of trains. A hidden page paints nothing, so it does not remove trains that have ended. */
 const MAX_DRAWN = 400
 const RADIUS = 4
-/** Distance of a train from its track, and of trains that stand at the same station, in pixels. */
+/** Distance of a train from its track, in pixels. */
 const OFFSET = 6
+/** Distance between trains that stand at the same station, in pixels. */
 const STEP = 9
 /** Maximum number of trains that stand side by side. */
 const MAX_ABREAST = 4
@@ -39,21 +41,20 @@ const MAX_ABREAST = 4
 export class Trains {
   readonly #trains = new Map<number, Train>()
   readonly #calm = matchMedia('(prefers-reduced-motion: reduce)')
-  /** How long each move takes at least, in milliseconds; 0 if unknown. */
+  /** Minimum time between two moves of a train, in milliseconds; 0: no minimum. */
   pace = 0
   #waiting: ReadonlySet<number> = new Set()
   #canvas: HTMLCanvasElement | undefined
   #plan: Plan | undefined
   #isDrawing = false
 
-  /** Draws on a canvas, over this plan. */
+  /** Draws on this canvas, with the positions of this plan. */
   show(canvas: HTMLCanvasElement, plan: Plan): void {
     this.#canvas = canvas
     this.#plan = plan
     this.#draw()
   }
 
-  /** Removes all trains. */
   clear(): void {
     this.#trains.clear()
   }
@@ -66,7 +67,7 @@ export class Trains {
         this.#trains.set(number, train)
       }
       train.ahead.push(...stations.slice(1))
-      // Drops the stations that it could not reach within `CATCH_UP`.
+      // Drops the oldest stations if the train can't reach all of them within `CATCH_UP`.
       train.ahead.splice(0, train.ahead.length - CATCH_UP / MIN_HOP)
       train.isGone = isGone
     }
@@ -124,7 +125,7 @@ export class Trains {
       context.stroke()
     }
     canvas.dataset['trains'] = String(this.#trains.size)
-    // A picture without movement is drawn once.
+    // Draws the next picture only if a train moves.
     if (moves) this.#draw()
   }
 
@@ -145,7 +146,7 @@ export class Trains {
   }
 }
 
-/** Trains at a station stand side by side. */
+/** Returns the position of a train at its station. Trains at the same station stand side by side. */
 function standingAt(
   { at, isForward }: Train,
   { points, isUpright }: Plan,
@@ -174,7 +175,7 @@ function onTheWay(train: Train, hop: Hop, plan: Plan, now: number): Point {
   return { x: from.x + across * way - along * OFFSET, y: from.y + along * way + across * OFFSET }
 }
 
-/** The colors of the legend, which the style sheet defines. */
+/** Returns the colors of the legend, which the style sheet defines. */
 function colorsOf(canvas: HTMLCanvasElement): { forward: string; backward: string; waiting: string } {
   const read = (name: string): string => {
     const found = canvas.closest('figure')!.querySelector(name)
