@@ -3,12 +3,12 @@ import { drawn } from '../apps/drawing.js'
 import { growthPictures } from './growth-chart.js'
 import type { Report, Row } from './report.js'
 
-/** The least wait that the logarithmic scale shows, in milliseconds. */
+/** Minimum wait that the logarithmic scale shows, in milliseconds. */
 const MIN_WAIT = 0.001
 
 /**
- * A report as a picture in SVG: for each work how much its subjects did, how long callers waited, and how fair it was
- * as far as that was measured. A report about growth shows lines instead.
+ * Draws a report as SVG. Shows for each work the throughput of its subjects, how long callers waited, and the fairness,
+ * if it was measured. A report about growth shows lines instead.
  */
 export function chart({ rows, machine, date }: Report): Promise<string> {
   const specification = {
@@ -34,7 +34,7 @@ function workPictures(rows: readonly Row[]): object {
   }
 }
 
-/** Throughput: the median, and a line from the least to the most of all rounds. */
+/** Throughput: the median, and a line from the minimum to the maximum of all rounds. */
 function done(rows: readonly Row[]): object {
   const values = rows.map(row => ({ subject: label(row), ...row.opsPerSecond }))
   const x = { type: 'quantitative', title: 'operations a second', axis: { format: '~s' } }
@@ -48,7 +48,7 @@ function done(rows: readonly Row[]): object {
   }
 }
 
-/** Waits: a line from the median to the worst, with a tick at 99 of 100. */
+/** Waits: a line from the median to the worst, with a tick at the 99th percentile. */
 function waits(rows: readonly Row[]): readonly object[] {
   const values = rows.flatMap(({ subject, waitMs }) =>
     waitMs
@@ -89,7 +89,7 @@ function waits(rows: readonly Row[]): readonly object[] {
   ]
 }
 
-/** Fairness: how many later callers overtook the unluckiest, or the share of the process that did least. */
+/** Fairness: the most later callers that overtook one caller, or the share of the process that did least. */
 function order(rows: readonly Row[]): readonly object[] {
   const overtaken = rows.flatMap(({ subject, overtakenBy }) =>
     overtakenBy ? [{ subject, value: overtakenBy.worst }] : [],
@@ -110,17 +110,17 @@ function bars(rows: readonly Row[], values: readonly object[], title: string, fo
   }
 }
 
-/** What a subject is called: one that is broken has no figures. */
+/** Returns the label of a subject. A broken subject has no figures. */
 function label({ subject, broken }: Row): string {
   return broken === undefined ? subject : `${subject} (broken)`
 }
 
-/** All subjects, those as well that have nothing to show here. */
+/** All subjects, including those without a value in this panel. */
 function subjects(rows: readonly Row[]): object {
   return { field: 'subject', type: 'nominal', scale: { domain: rows.map(label) }, sort: null, title: null }
 }
 
-/** The subjects again, whose names stand at the left already. */
+/** The same subjects without names, which the panel at the left already shows. */
 function bare(rows: readonly Row[]): object {
   return { ...subjects(rows), axis: { labels: false, ticks: false } }
 }

@@ -1,5 +1,6 @@
 /**
- * A number for people: three digits that matter, thousands set apart. @param value null in JSON where it is infinite.
+ * Formats a number with three significant digits and thousands separators.
+ * @param value null in the JSON of a report stands for an infinite value.
  */
 export function figure(value: number | null): string {
   if (value === null) return '∞'
@@ -8,7 +9,7 @@ export function figure(value: number | null): string {
   return Number(value.toFixed(Math.min(digits, 4))).toLocaleString('en-US', { maximumFractionDigits: 4 })
 }
 
-/** Part of a whole, in percent. */
+/** Formats a part of a whole in percent. */
 export function percent(value: number): string {
   return `${(value * 100).toFixed(0)} %`
 }

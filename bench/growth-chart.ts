@@ -3,7 +3,7 @@ import type { Row } from './report.js'
 /** Number of pictures side by side. */
 const COLUMNS = 3
 
-/** How the speed of each subject changes with a size: a picture for each title, a line for each subject. */
+/** Draws how the speed of each subject changes with a size: a picture for each title, a line for each subject. */
 export function growthPictures(rows: readonly Row[]): object {
   const points = rows.flatMap(({ growth, opsPerSecond }) =>
     growth ? [{ ...growth, speed: opsPerSecond?.median ?? null }] : [],

@@ -2,23 +2,23 @@ import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'no
 import { statfs } from 'node:fs/promises'
 import { versionOf } from './package.js'
 
-/** Where figures come from. */
+/** The machine that the figures come from. */
 export interface Machine {
   readonly cpu: string
   readonly cores: number
-  /** Gigabytes. */
+  /** Size of the memory, in GiB. */
   readonly memory: number
   readonly system: string
-  /** Of the folder that the file engine worked in. */
+  /** File system of the folder that the file engine worked in. */
   readonly fileSystem: string
   readonly node: string
-  /** How many processes wanted to run before it began: shows whether the machine was quiet. */
+  /** Load average of the last minute before the start. Shows whether the machine was quiet. */
   readonly load: number
-  /** Of this package and of what it is compared with. */
+  /** Versions of this package and of those that it is compared with. */
   readonly versions: Readonly<Record<string, string>>
 }
 
-/** What each part compares us with. */
+/** The peers of each part. */
 const PEERS: Readonly<Record<string, readonly string[]>> = {
   memory: ['async-mutex'],
   file: ['proper-lockfile', 'live-mutex'],
@@ -45,7 +45,7 @@ const FILE_SYSTEMS: Readonly<Record<number, string>> = {
   0x01021994: 'tmpfs',
 }
 
-/** @param folder that the file engine works in. */
+/** Describes this machine. @param folder that the file engine works in. */
 export async function thisMachine(folder: string): Promise<Omit<Machine, 'versions'>> {
   const kind = (await statfs(folder)).type
   return {
@@ -59,7 +59,7 @@ export async function thisMachine(folder: string): Promise<Omit<Machine, 'versio
   }
 }
 
-/** The versions of this package and of what it is compared with in these parts. */
+/** Returns the versions of this package and of its peers in these parts. */
 export function versionsOf(parts: readonly string[]): Machine['versions'] {
   const peers = new Set(parts.flatMap(part => PEERS[part] ?? []))
   return Object.fromEntries(['signalbox', ...peers].map(name => [name, versionOf(name)]))

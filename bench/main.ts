@@ -46,7 +46,7 @@ async function bench(options: Options, args: readonly string[]): Promise<void> {
     for (const part of measuredParts) {
       const results = await measurePart(part, options, folder)
       all.push(...results)
-      // One part after the other, so that nothing is lost where a later one fails.
+      // Writes each part at once, so that a failure in a later one loses nothing.
       if (json === undefined) await writeReport(reports, part, report([part], results))
     }
     if (json !== undefined) await writeFile(json, await formatted(report(measuredParts, all)))
@@ -83,7 +83,7 @@ function tellBroken(results: readonly WorkReport[]): void {
   process.stderr.write(`What did not do what it is for has no figures:\n${lines.join('')}`)
 }
 
-/** The line that says what goes on, on a terminal only. */
+/** Shows the progress in one line, on a terminal only. */
 function progress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${text}`)
 }

@@ -1,21 +1,21 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { parts } from './registry.js'
 
-/** What the command line says. */
+/** The options of the command line. */
 export interface Options {
-  /** The parts to measure; undefined: all. */
+  /** The parts to measure; undefined for all. */
   readonly only: readonly string[] | undefined
   readonly rounds: number
   readonly seconds: number | undefined
-  /** The file that the report is written to, instead of one and a picture for each part. */
+  /** The file for a single report, instead of a report and a picture for each part. */
   readonly json: string | undefined
-  /** The folder for those. */
+  /** The folder for the reports and pictures of the parts. */
   readonly reports: string
   /** A report to print as a table instead of measuring. */
   readonly table: string | undefined
   /** A report to draw instead of measuring. */
   readonly chart: string | undefined
-  /** A folder of reports to print the tables of the page about, as JSON, instead of measuring. */
+  /** A folder of reports. Prints their tables for the page about benchmarks, as JSON, instead of measuring. */
   readonly summaries: string | undefined
 }
 
@@ -32,8 +32,7 @@ interface Parsed {
 
 /**
  * Reads the command line, without `node` and the script.
- * @throws CommanderError when there is something wrong with it, which was then explained on standard error already,
- * and when only help was asked for.
+ * @throws CommanderError if an argument is invalid, after explaining it on standard error, and after printing help.
  */
 export function readOptions(args: readonly string[]): Options {
   const command = new Command('bench')

@@ -1,7 +1,7 @@
 /**
- * By how many that had asked later each caller was overtaken.
- * @param requested when each caller asked.
- * @param granted when it was granted, in the same order.
+ * Returns for each caller the number of later callers that were granted before it.
+ * @param requested the time at which each caller asked.
+ * @param granted the time at which it was granted, in the same order.
  */
 export function overtaken(requested: Float64Array, granted: Float64Array): Float64Array {
   const callers = [...requested.keys()]
@@ -12,14 +12,14 @@ export function overtaken(requested: Float64Array, granted: Float64Array): Float
   const counts = new Float64Array(requested.length)
   const before = new PrefixCounts(requested.length)
   byGrant.forEach((caller, served) => {
-    // Of those served already, all but the ones that had asked before.
+    // All callers that were served before, without those that had asked earlier.
     counts[caller] = served - before.upTo(rank[caller]!)
     before.add(rank[caller]!)
   })
   return counts
 }
 
-/** Counts marked places up to a place in logarithmic time: a binary indexed tree. */
+/** Counts marked places up to a place in logarithmic time, with a binary indexed tree. */
 class PrefixCounts {
   readonly #tree: Uint32Array
 

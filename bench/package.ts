@@ -5,12 +5,12 @@ import { dirname, join } from 'node:path'
 const require = createRequire(import.meta.url)
 const manifest = require.resolve('signalbox/package.json')
 
-/** A file of this package, wherever this module was built to. */
+/** Returns the path of a file of this package, independent of the folder in which this module was built. */
 export function packageFile(path: string): string {
   return join(dirname(manifest), path)
 }
 
-/** What is not installed next to this package: the file that says which version of it is, and where there. */
+/** Packages that are not installed in this one: the file that contains the version, and its place in the file. */
 const ELSEWHERE: Readonly<Record<string, readonly [file: string, place: RegExp]>> = {
   Redisson: ['java/pom.xml', /<artifactId>redisson<\/artifactId>\s*<version>(.+)<\/version>/],
   Curator: ['java/pom.xml', /<artifactId>curator-recipes<\/artifactId>\s*<version>(.+)<\/version>/],
@@ -18,7 +18,7 @@ const ELSEWHERE: Readonly<Record<string, readonly [file: string, place: RegExp]>
   zookeeper: ['native/package.json', /"zookeeper": "(.+)"/],
 }
 
-/** The version of this package or of something that it is measured against. */
+/** Returns the version of this package or of one that it is compared with. */
 export function versionOf(name: string): string {
   const elsewhere = ELSEWHERE[name]
   if (elsewhere) {

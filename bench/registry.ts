@@ -14,7 +14,7 @@ import { trainWorks } from './trains/part.js'
 import { idOf, type Work } from './work.js'
 import { zooKeeperWorks } from './zookeeper/part.js'
 
-/** Everything that can be measured, in the order in which it is. */
+/** All works, in the order in which they are measured. */
 export const works: readonly Work[] = [
   ...memoryWorks,
   ...costWorks,
@@ -31,10 +31,10 @@ export const works: readonly Work[] = [
   ...growthWorks,
 ]
 
-/** The parts that `--only` takes. */
+/** The parts that `--only` accepts. */
 export const parts: readonly string[] = [...new Set(works.map(({ part }) => part))]
 
-/** A subject found by name, for the processes it works in. */
+/** Returns the subject with this name, for its processes. */
 export function forkedSubject(work: string, subject: string): ForkedSubject {
   const found = works.find(other => idOf(other) === work)?.subjects.find(({ name }) => name === subject)
   if (!found || !('prepare' in found)) throw new Error(`no process takes part in ${work} as ${subject}`)

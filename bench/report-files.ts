@@ -5,7 +5,7 @@ import { chart } from './chart.js'
 import { packageFile } from './package.js'
 import type { Report } from './report.js'
 
-/** Writes a report as JSON and as a picture next to it. @param folder is created if missing. */
+/** Writes a report as JSON and a picture of it. @param folder is created if missing. */
 export async function writeReport(folder: string, name: string, report: Report): Promise<void> {
   await mkdir(folder, { recursive: true })
   await writeFile(join(folder, `${name}.json`), await formatted(report))
@@ -16,7 +16,7 @@ export async function readReport(file: string): Promise<Report> {
   return JSON.parse(await readFile(file, 'utf8')) as Report
 }
 
-/** The reports of a folder, by their names. */
+/** Reads the reports of a folder, by their names. */
 export async function readReports(folder: string): Promise<Record<string, Report>> {
   const files = (await readdir(folder)).filter(file => file.endsWith('.json'))
   const reports = files.map(
@@ -25,7 +25,7 @@ export async function readReports(folder: string): Promise<Record<string, Report
   return Object.fromEntries(await Promise.all(reports))
 }
 
-/** As JSON that passes the format check, because reports are kept next to the sources. */
+/** Formats a report as JSON that passes the format check, because reports are kept next to the sources. */
 export async function formatted(report: Report): Promise<string> {
   const { format } = await import('oxfmt')
   const options = JSON.parse(await readFile(packageFile('.oxfmtrc.json'), 'utf8')) as FormatOptions

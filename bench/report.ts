@@ -12,26 +12,26 @@ import {
   type Work,
 } from './work.js'
 
-/** What one subject did. */
+/** The results of one subject. */
 export interface Row {
   readonly work: string
   readonly subject: string
   readonly rounds: number
-  /** Absent when it did not do what it is for. */
+  /** Absent if the subject is broken. */
   readonly opsPerSecond?: Spread
-  /** Over all rounds. Absent where nothing waits. */
+  /** Waits over all rounds. Absent if nothing waits. */
   readonly waitMs?: WaitSummary
-  /** Share of the process, or of the box, that did least, where there are several. */
+  /** Share of the process, or of the box, that did least, if there are several. */
   readonly leastShare?: Spread
-  /** By how many who had asked later callers were overtaken, over all rounds. */
+  /** Number of later callers that overtook a caller, over all rounds. */
   readonly overtakenBy?: { readonly p50: number; readonly p99: number; readonly worst: number }
-  /** Maximum number of open TCP sockets of all processes. Absent where none was open. */
+  /** Maximum number of open TCP sockets of all processes. Absent if none was open. */
   readonly connections?: number
   readonly growth?: GrowthPoint
   readonly broken?: string
 }
 
-/** Two subjects compared round by round. */
+/** A comparison of two subjects, round by round. */
 export interface Ratio extends Spread {
   readonly work: string
   readonly measure: Measure
@@ -41,7 +41,7 @@ export interface Ratio extends Spread {
   readonly reached?: boolean
 }
 
-/** A value held against its goal. */
+/** A value compared with its goal. */
 export interface TargetResult extends Spread {
   readonly work: string
   readonly measure: Measure
@@ -50,7 +50,7 @@ export interface TargetResult extends Spread {
   readonly reached: boolean
 }
 
-/** Everything that a run of the bench gave. */
+/** The results of a run of the bench. */
 export interface Report {
   readonly command: string
   readonly date: string
@@ -60,10 +60,10 @@ export interface Report {
   readonly targets: readonly TargetResult[]
 }
 
-/** What one work gave. */
+/** The results of one work. */
 export type WorkReport = Pick<Report, 'rows' | 'ratios' | 'targets'>
 
-/** Sums up the rounds of one work. A subject that is broken has neither figures nor ratios. */
+/** Summarizes the rounds of one work. A broken subject has neither figures nor ratios. */
 export function workReport(work: Work, measured: readonly Samples[]): WorkReport {
   const id = idOf(work)
   const sound = new Map(

@@ -2,14 +2,14 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { idOf, type Contender, type GrowthPoint, type Sample, type Subject, type Work } from './work.js'
 
-/** How long and how often. */
+/** Number and duration of the rounds. */
 export interface Settings {
   readonly rounds: number
-  /** How long a subject works in a round; undefined: as the work says. */
+  /** Duration of a round for each subject, in seconds; undefined for the duration that the work specifies. */
   readonly seconds: number | undefined
 }
 
-/** The samples of one subject, one a round, up to the first that is broken. */
+/** The samples of one subject, one for each round, up to the first that is broken. */
 export interface Samples {
   readonly subject: string
   readonly growth?: GrowthPoint | undefined
@@ -22,14 +22,14 @@ interface Entrant {
   readonly samples: Sample[]
 }
 
-/** The longest time that a subject is warmed up for, unless it says that it needs longer, in seconds. */
+/** Maximum duration of a warm-up, unless the subject needs a longer one, in seconds. */
 const WARM_UP = 2
-/** How many times longer than a round a warm-up is: after one round's time much is not compiled yet. */
+/** Duration of a warm-up, in rounds. After one round, much code is not compiled yet. */
 const WARM_UP_ROUNDS = 3
 
 /**
- * Measures all subjects of a work in rounds, every other one in the opposite order, so that a machine that becomes
- * slower or warmer is the same for all. A subject that fails is broken from then on, and the others continue.
+ * Measures all subjects of a work in rounds. Every other round has the opposite order, so that a machine that becomes
+ * slower or warmer affects all subjects equally. A subject that fails is broken from then on, and the others continue.
  * @param folder an empty one.
  */
 export async function measured(
@@ -84,10 +84,10 @@ async function sample(contender: Contender, milliseconds: number): Promise<Sampl
   }
 }
 
-/** So much is said of why a subject failed: characters, of one line. */
+/** Maximum length of the reason for a failure, in characters. Only its first line is kept. */
 const MAX_MESSAGE_LENGTH = 200
 
-/** What stands for a round in which a subject failed. */
+/** Returns the sample of a round in which a subject failed. */
 function failure(error: unknown): Sample {
   const message = error instanceof Error ? error.message : String(error)
   const broken = `it failed: ${message.split('\n')[0]!.slice(0, MAX_MESSAGE_LENGTH)}`

@@ -2,7 +2,7 @@ import { figure } from './figures.js'
 import type { Report } from './report.js'
 import { marked } from './tables.js'
 
-/** The works about locks that every engine does, and the column of each. */
+/** Works about locks that all engines have in common, and the column of each. */
 const columns: readonly (readonly [heading: string, work: RegExp])[] = [
   ['one task', /^\w+: (lock and unlock one key|acquire and release, no waiter)$/],
   ['64 tasks, 64 keys', /^\w+: 64 tasks, each with its own key$/],
@@ -10,7 +10,7 @@ const columns: readonly (readonly [heading: string, work: RegExp])[] = [
   ['4 processes, one key', /^\w+: one key wanted by 4 processes with 4 tasks each$/],
 ]
 
-/** The parts that have these works, as the page names them. */
+/** The parts with these works, and their names in the page. */
 const engines: Readonly<Record<string, string>> = {
   memory: 'memory, 64 tasks instead of 16',
   file: 'file',
@@ -20,7 +20,7 @@ const engines: Readonly<Record<string, string>> = {
   hazelcast: 'Hazelcast',
 }
 
-/** Works about the cost of neighbours with the subject that has most of them, and the column of each. */
+/** Works about the cost of neighbours, with the subject that has the most of them, and the column of each. */
 const neighbourWorks: readonly (readonly [heading: string, work: RegExp])[] = [
   ['20,000 keys held, to 10', /next to others that are held, signalbox, 20000 /],
   ['1,000 requests wait for another key, to 1', /next to requests that wait for another, 1000 /],
@@ -28,7 +28,7 @@ const neighbourWorks: readonly (readonly [heading: string, work: RegExp])[] = [
   ['100,000 values in the store, to 100', /write a value next to others, 100000 /],
 ]
 
-/** The tables of the page about benchmarks, by their names there: what a reader wants to know of the reports. */
+/** Returns the tables of the page about benchmarks, by their names in the page. */
 export function summaries(reports: Readonly<Record<string, Report>>): Record<string, string> {
   return {
     speed: locks(reports, speed),
@@ -62,7 +62,7 @@ function speed(report: Report, work: string): string {
   return figure(row!.opsPerSecond!.median)
 }
 
-/** From the least to the greatest ratio to one of the others. */
+/** Formats the range of the ratios to the other subjects. */
 function ratios(report: Report, work: string, measure: string): string {
   const found = report.ratios
     .filter(ratio => ratio.work === work && ratio.measure === measure && ratio.of === 'signalbox')
@@ -72,7 +72,7 @@ function ratios(report: Report, work: string, measure: string): string {
   return least === greatest ? least! : `${least} to ${greatest}`
 }
 
-/** The reports about growth as one. */
+/** Merges the reports about growth. */
 function growth(reports: Readonly<Record<string, Report>>): Pick<Report, 'rows' | 'ratios'> {
   const all = Object.entries(reports).flatMap(([name, report]) =>
     name.startsWith('growth-') ? [report] : [],
@@ -80,7 +80,7 @@ function growth(reports: Readonly<Record<string, Report>>): Pick<Report, 'rows' 
   return { rows: all.flatMap(({ rows }) => rows), ratios: all.flatMap(({ ratios }) => ratios) }
 }
 
-/** Speed of each library with a number of boxes that have one caller each. */
+/** Table of the speed of each library by the number of boxes, with one caller each. */
 function boxes({ rows }: Pick<Report, 'rows'>): string {
   const points = rows.filter(({ growth }) => growth?.unit === 'boxes')
   const sizes = [...new Set(points.map(({ growth }) => growth!.size))]
@@ -94,7 +94,7 @@ function boxes({ rows }: Pick<Report, 'rows'>): string {
   return marked({ heading: ['boxes', ...sizes.map(String)], lines: [...lines.values()] })
 }
 
-/** Speed of Signalbox next to the most neighbours, divided by that next to the fewest. */
+/** Table of the speed of Signalbox next to the most neighbours, divided by that next to the fewest. */
 function neighbours({ rows, ratios }: Pick<Report, 'rows' | 'ratios'>): string {
   const engines = [...new Set(rows.map(({ work }) => engineOf(work)))]
   const lines = engines.map(engine => [
@@ -107,7 +107,7 @@ function neighbours({ rows, ratios }: Pick<Report, 'rows' | 'ratios'>): string {
   return marked({ heading: ['engine', ...neighbourWorks.map(([heading]) => heading)], lines })
 }
 
-/** The engine of a work about growth: `PART: ENGINE: WORK`. */
+/** Returns the engine of a work about growth, named `PART: ENGINE: WORK`. */
 function engineOf(work: string): string {
   return work.split(': ')[1]!
 }

@@ -3,13 +3,13 @@ import type { Ratio, Report, Row, TargetResult, WorkReport } from './report.js'
 import type { Spread } from './statistics.js'
 import type { Goal, Measure } from './work.js'
 
-/** Rows of text under a heading; all columns but the first are aligned to the right. */
+/** Rows of text under a heading. All columns except the first are aligned to the right. */
 interface Table {
   readonly heading: readonly string[]
   readonly lines: readonly (readonly string[])[]
 }
 
-/** What one work gave, for a terminal. */
+/** Formats the results of one work for a terminal. */
 export function workText({ rows, ratios, targets }: WorkReport): string {
   const texts = [plain(rowTable(rows))]
   if (ratios.length > 0) texts.push(plain(ratioTable(ratios)))
@@ -17,7 +17,7 @@ export function workText({ rows, ratios, targets }: WorkReport): string {
   return `${rows[0]!.work}\n\n${texts.join('\n')}\n`
 }
 
-/** A report for documentation. */
+/** Formats a report as Markdown for the documentation. */
 export function markdown({ machine, date, command, rows, ratios, targets }: Report): string {
   const { cpu, cores, node, fileSystem, versions } = machine
   const compared = Object.entries(versions).map(([name, version]) => `${name} ${version}`)
@@ -121,7 +121,7 @@ function plain({ heading, lines }: Table): string {
   return `${[heading, ...lines].map(text).join('\n')}\n`
 }
 
-/** As Markdown, with aligned columns. */
+/** Formats a table as Markdown with aligned columns. */
 export function marked({ heading, lines }: Table): string {
   const widths = widthsOf([heading, ...lines]).map(width => Math.max(width, 3))
   const text = (cells: readonly string[]): string =>

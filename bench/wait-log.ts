@@ -1,4 +1,4 @@
-/** Numbers that are collected where speed matters. */
+/** A fast list of numbers. */
 export class WaitLog {
   #values = new Float64Array(4096)
   #length = 0
@@ -12,13 +12,13 @@ export class WaitLog {
     this.#values[this.#length++] = value
   }
 
-  /** All of them, in the order in which they came. */
+  /** Returns all numbers in the order in which they were added. */
   values(): Float64Array {
     return this.#values.slice(0, this.#length)
   }
 }
 
-/** The values of several logs one after another. */
+/** Concatenates the values of several logs. */
 export function concatenated(parts: readonly Float64Array[]): Float64Array {
   const all = new Float64Array(parts.reduce((sum, part) => sum + part.length, 0))
   let start = 0

@@ -1,18 +1,18 @@
-/** What one subject did in one round. */
+/** The results of one subject in one round. */
 export interface Sample {
-  /** What was completed within the round. */
+  /** Number of operations that were completed within the round. */
   readonly operations: number
-  /** How long the round was, in milliseconds. */
+  /** Duration of the round, in milliseconds. */
   readonly milliseconds: number
-  /** How long callers waited for what they asked for, each of them or a steady part of them, in milliseconds. */
+  /** Waits of all callers, or of a constant part of them, in milliseconds. */
   readonly waits: Float64Array
   /** The operations of each process, or of each box where a process has several; absent if there is only one. */
   readonly perPart?: readonly number[] | undefined
-  /** Number of open sockets of all processes. */
+  /** Number of open TCP sockets of all processes. */
   readonly connections?: number | undefined
-  /** By how many that had asked later each caller was overtaken, where order is measured. */
+  /** Number of later callers that overtook each caller, if order is measured. */
   readonly overtaken?: Float64Array | undefined
-  /** Why the round doesn't count: the subject did not do what it is for. */
+  /** The reason why the round does not count: the subject failed, or did its work wrongly. */
   readonly broken?: string | undefined
 }
 
@@ -23,42 +23,42 @@ export interface Contender {
   stop(): Promise<void>
 }
 
-/** Where a subject may keep its files, and by which names it is found in another process. */
+/** The folder of a subject, and the names by which another process finds the subject. */
 export interface Place {
   readonly work: string
   readonly subject: string
-  /** A folder of its own, empty, removed afterwards. */
+  /** A folder for this subject alone. It is empty at first and removed afterwards. */
   readonly folder: string
 }
 
-/** A point of a line in a picture that shows how figures change with a size. */
+/** A point of a line in a picture of growth. */
 export interface GrowthPoint {
   /** Title of the picture. Works with the same title share it. */
   readonly picture: string
   /** Name of the line, such as a library. */
   readonly line: string
-  /** Such as 8, of 8 boxes. */
+  /** The size, such as 8 for 8 boxes. */
   readonly size: number
-  /** Such as `boxes`. */
+  /** The unit of the size, such as `boxes`. */
   readonly unit: string
 }
 
-/** One of those that do the same work side by side. */
+/** A participant in a work, which does the same as the others. */
 export interface Subject {
   readonly name: string
-  /** Minimum duration of the warm-up, where that matters, in seconds. */
+  /** Minimum duration of the warm-up, in seconds. */
   readonly warmUp?: number | undefined
   readonly growth?: GrowthPoint | undefined
   start(place: Place): Promise<Contender>
 }
 
-/** What can be compared between two subjects, or held against a goal. */
+/** A figure that can be compared between two subjects, or with a goal. */
 export type Measure = 'opsPerSecond' | 'p99 wait' | 'worst wait' | 'worst wait to median' | 'least share'
 
-/** What a value has to reach. */
+/** The minimum or maximum that a value must reach. */
 export type Goal = { readonly atLeast: number } | { readonly atMost: number }
 
-/** Two subjects compared in each round, and what is hoped for. */
+/** A comparison of two subjects in each round, and its goal. */
 export interface Comparison {
   readonly measure: 'opsPerSecond' | 'worst wait'
   readonly of: string
@@ -66,28 +66,28 @@ export interface Comparison {
   readonly goal?: Goal | undefined
 }
 
-/** What one subject alone has to reach. */
+/** A goal for one subject alone. */
 interface Target {
   readonly measure: Measure
   readonly of: string
   readonly goal: Goal
 }
 
-/** Something to measure: all its subjects do the same in the same way. */
+/** A task to measure. All its subjects do the same in the same way. */
 export interface Work {
-  /** Which part of the bench it belongs to; `--only` takes it. */
+  /** The part of the bench that the work belongs to, as `--only` accepts it. */
   readonly part: string
   readonly name: string
-  /** How long a subject works in a round unless the command says otherwise. */
+  /** Duration of a round for each subject, in seconds. `--seconds` overrides it. */
   readonly seconds: number
-  /** Maximum number of rounds, where one takes long. */
+  /** Maximum number of rounds, if a round takes long. */
   readonly mostRounds?: number
   readonly subjects: readonly Subject[]
   readonly comparisons: readonly Comparison[]
   readonly targets?: readonly Target[]
 }
 
-/** What distinguishes a work from all others. */
+/** Returns a name that distinguishes a work from all others. */
 export function idOf({ part, name }: Work): string {
   return `${part}: ${name}`
 }

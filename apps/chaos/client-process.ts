@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ClientSettings, FromClient, ToClient } from './protocol.js'
 import { reapLater } from './servers/reaper.js'
 
-/** How long a client may take to begin, in milliseconds. */
+/** Maximum time that a client may take to start, in milliseconds. */
 const START_LIMIT = 30_000
-/** How long a client may take to set its wall clock, in milliseconds. */
+/** Maximum time that a client may take to set its wall clock, in milliseconds. */
 const SHIFT_LIMIT = 30_000
 
 /** One life of a client process. */
@@ -19,18 +19,18 @@ export class Client {
   #ahead = 0
   #onShifted: (wall: number) => void = () => undefined
 
-  /** @param receive gets all its messages. */
+  /** @param receive is called with each message of the client. */
   constructor(settings: ClientSettings, receive: (client: Client, message: FromClient) => void) {
     this.who = settings.who
     const module = new URL('./worker.js', import.meta.url)
     this.#child = fork(module, [JSON.stringify(settings)], {
       execArgv: [],
       serialization: 'json',
-      // A group of its own: an interrupt at the terminal ends the run, and this then ends its clients in order.
+      // Its own process group. An interrupt at the terminal ends the run, and the run then ends its clients in order.
       detached: true,
     })
     reapLater(this.#child)
-    // If it can't be sent any more, the exit event follows.
+    // If a message can't be sent, the exit event follows.
     this.#child.on('error', () => undefined)
     this.#ready = new Promise((resolve, reject) => {
       const limit = setTimeout(() => reject(new Error(`client ${this.who} does not begin`)), START_LIMIT)
@@ -46,14 +46,14 @@ export class Client {
         reject(new Error(`client ${this.who} ended before it began`))
       })
     })
-    // This notifies the callers that wait for it.
+    // Callers that await `ready` receive the error.
     this.#ready.catch(() => undefined)
     this.#ended = once(this.#child, 'exit').then(([status, signal]: unknown[]) => {
       this.#end = signal === null ? `status ${status as number}` : (signal as string)
     })
   }
 
-  /** Settles when it works. @throws Error when it can't. */
+  /** Resolves when the client works. @throws Error if it cannot start. */
   get ready(): Promise<void> {
     return this.#ready
   }
@@ -62,19 +62,20 @@ export class Client {
     return this.#ended
   }
 
-  /** How it ended: `status 0`, or the signal; undefined as long as it lives. */
+  /** The end of the process: `status 0`, or the signal; undefined while it lives. */
   get end(): string | undefined {
     return this.#end
   }
 
-  /** How far its wall clock was set ahead of the true time, or behind it when negative, in milliseconds. */
+  /** Offset of its wall clock from the true time, in milliseconds; negative if the clock is behind. */
   get ahead(): number {
     return this.#ahead
   }
 
   /**
-   * Sets its wall clock so far ahead of the true time, and settles when it has read it there, or has ended.
-   * @throws Error when it does not, or reads another time.
+   * Sets its wall clock `ahead` milliseconds ahead of the true time. Resolves when the client has read the new time, or
+   * has ended.
+   * @throws Error if the client does not answer, or reads another time.
    */
   async shiftWallClock(ahead: number): Promise<void> {
     const late = new AbortController()

@@ -12,7 +12,7 @@ import { chaos } from './run.js'
 import type { Settings } from './settings.js'
 import { faultLine, textReport, textVerdict } from './text-report.js'
 
-/** How a run ends. */
+/** Exit statuses. */
 const EXIT = { fine: 0, broken: 1, usage: 2, failed: 69 } as const
 
 const EXIT_TEXT = `
@@ -22,7 +22,7 @@ Exit status:
   2   the command line can't be used, or the file to be checked is no history; nothing was done
   69  the engine can't be reached, or a client or its server does not start`
 
-/** What each peer needs besides this package. */
+/** Packages that each peer needs besides this one. */
 const PACKAGES: Readonly<Record<PeerName, readonly NeededPackage[]>> = {
   redlock: [
     { name: 'redlock', version: '5.0.0-beta.2', exports: ['ExecutionError', 'ResourceLockedError'] },
@@ -33,9 +33,9 @@ const PACKAGES: Readonly<Record<PeerName, readonly NeededPackage[]>> = {
 
 interface NeededPackage {
   readonly name: string
-  /** The one to install, where the newest is of no use. */
+  /** The version to install, if the newest one cannot be used. */
   readonly version?: string
-  /** What distinguishes the usable versions from others. */
+  /** Exports that only usable versions have. */
   readonly exports?: readonly string[]
 }
 
@@ -49,7 +49,7 @@ interface Parsed extends Settings {
 
 const DEFAULT_ENGINE = 'file:./.signalbox/chaos'
 
-/** The command line of the fault harness. */
+/** Returns the command line of the fault harness. */
 export function chaosCommand(): Command {
   const command = applicationCommand('signalbox chaos')
     .description(
@@ -58,7 +58,7 @@ export function chaosCommand(): Command {
     )
     .addOption(
       new Option('--engine <url>', 'where locks and values are')
-        // Not as an option's environment variable, with which --check would conflict.
+        // With Commander's `env()`, a set variable would conflict with --check.
         .default(process.env.SIGNALBOX_URL ?? DEFAULT_ENGINE, `SIGNALBOX_URL, or ${DEFAULT_ENGINE}`),
     )
     .addOption(
@@ -99,7 +99,7 @@ export function chaosCommand(): Command {
   return command.addOption(checkOption.conflicts(others))
 }
 
-/** Executes the command line of the fault harness and gives its exit status. */
+/** Executes the command line of the fault harness and returns its exit status. */
 export async function runChaos(args: readonly string[]): Promise<number> {
   return exitStatusOf(async () => {
     const { check: recorded, ...parsed } = chaosCommand().parse(args, { from: 'user' }).opts<Parsed>()
@@ -107,7 +107,7 @@ export async function runChaos(args: readonly string[]): Promise<number> {
   }, EXIT)
 }
 
-/** Holds a recorded history against the promises. */
+/** Checks a recorded history against the promises. */
 function checkAgain(path: string): number {
   const verdict = check(readHistory(path))
   process.stdout.write(textVerdict(verdict))
@@ -144,7 +144,10 @@ async function run({
   return statusOf(report)
 }
 
-/** @throws InvalidArgumentError when the engine can't be shared between processes, or a package is missing. */
+/**
+ * @throws InvalidArgumentError if the options contradict each other, processes cannot share the engine, or a package is
+ *   missing.
+ */
 async function refuseWhatCannotBe({ engine, peer, server }: Settings, draws: boolean): Promise<void> {
   if (engine.startsWith('memory:'))
     throw new InvalidArgumentError(
@@ -165,7 +168,7 @@ async function needs(option: string, packages: readonly NeededPackage[]): Promis
   throw new InvalidArgumentError(`${option} takes packages: npm install ${names.join(' ')}`)
 }
 
-/** Whether the package is installed, in a version that can be used. */
+/** Whether a usable version of the package is installed. */
 async function isUsable({ name, exports = [] }: NeededPackage): Promise<boolean> {
   try {
     const found = (await import(name)) as object

@@ -18,41 +18,41 @@ import type { Fate } from './servers/proxy.js'
 import type { Settings } from './settings.js'
 import type { Ways } from './ways.js'
 
-/** So long a client is waited for that is about to write, in milliseconds. */
+/** Maximum time to wait for a client that is about to write, in milliseconds. */
 const PATIENCE = 1000
-/** So much longer than what is allowed a grant is waited for, in milliseconds. */
+/** Time to wait for a grant after the maximum recovery time has passed, in milliseconds. */
 const BEYOND = 10_000
 const MAX_DELAY = 200
-/** The longest time that comes on top for a packet, in milliseconds. */
+/** Maximum additional delay of a packet, in milliseconds. */
 const MAX_JITTER = 500
-/** Engines that commit grants without waiting for the disk, so a server that is killed loses the latest. */
+/** Engines that commit grants without waiting for the disk. A server that is killed loses the latest grants. */
 const LOSES_GRANTS = /^postgres(ql)?:/
 
-/** What is done faults to. */
+/** The parts of a run that faults affect. */
 interface World {
   readonly settings: Settings
   readonly ways: Ways
   readonly server: CommandServer | undefined
-  /** By place; the living ones. */
+  /** The living clients, by place. */
   readonly clients: readonly Client[]
   readonly recorder: Recorder
   readonly limits: Readonly<Record<string, number>>
-  /** Starts a client at a place, in the stead of the one that was there. */
+  /** Starts a client at a place and replaces the previous one. */
   readonly begin: (place: number) => Client
-  /** Holds values as a transaction of another program; returns what ends it. */
+  /** Holds values in a transaction of another program. Returns a function that ends it. */
   readonly holdValues: () => Promise<() => Promise<void>>
-  /** Ends what a fault waits for when it aborts. */
+  /** Ends all waits when it aborts. */
   readonly interrupted: AbortSignal
 }
 
-/** What must be granted for everything to continue. */
+/** A grant that must follow for everything to continue. */
 interface Wait {
   readonly isIt: (request: LockRequest) => boolean
-  /** From when on a wait is the fault's. */
+  /** The fault explains waits only from this time on. */
   readonly since: number
 }
 
-/** Makes one fault after the other, and waits until everything continues. */
+/** Makes faults, one at a time, and waits after each until everything continues. */
 export class FaultMaker {
   readonly #world: World
 
@@ -61,15 +61,15 @@ export class FaultMaker {
   }
 
   /**
-   * Makes a fault, makes it good, and sees how long it took until everything continued; returns nothing when the run
-   * was interrupted before.
+   * Makes a fault, reverts it, and measures the time until everything continues. Returns undefined if the run was
+   * interrupted before the fault.
    */
   async make(planned: PlannedFault): Promise<Fault | undefined> {
     const { clients, recorder } = this.#world
     const { kind, inside, pause } = planned
     await this.#sleep(pause)
     const silences = SILENCES.has(kind) && !this.#concernsAll(kind)
-    // What hits one client is worst between reading and writing.
+    // A fault of one client is worst between its read and its write.
     const needsHolder = inside && (CLIENT_FAULTS.has(kind) || silences)
     const place = (needsHolder ? await this.#nextHolder() : undefined) ?? planned.client
     if (this.#isInterrupted()) return undefined
@@ -85,7 +85,7 @@ export class FaultMaker {
     const forKey: Wait = { isIt: other => other.who !== who && other.key === key, since: at }
     const others = silences && key !== undefined ? await grants.first(forKey, limit + BEYOND) : undefined
     grants.end()
-    // What took too long already is broken all the same.
+    // An interrupt does not excuse a recovery that has already taken too long.
     const isBrokenOff =
       this.#isInterrupted() && recovery === undefined && recorder.now - waits[0]!.since <= limit
     return {
@@ -100,7 +100,9 @@ export class FaultMaker {
     }
   }
 
-  /** Whose next grants show that everything continues after a fault done to `who` at `at` and made good at `good`. */
+  /**
+   * Returns the grants that show that everything continues after a fault done to `who` at `at` and reverted at `good`.
+   */
   #waitsAfter(
     kind: FaultKind,
     { who, key, at, good }: { who: string; key: string | undefined; at: number; good: number },
@@ -118,7 +120,7 @@ export class FaultMaker {
     }
   }
 
-  /** Whether a fault is done to all clients: to the server, to values, or to the one way that all share. */
+  /** Whether a fault affects all clients: one of the server, of values, or of a network that all clients share. */
   #concernsAll(kind: FaultKind): boolean {
     return (
       SERVER_FAULTS.has(kind) ||
@@ -129,7 +131,7 @@ export class FaultMaker {
 
   async #inflict({ kind, length, jump, setsRight }: PlannedFault, place: number): Promise<void> {
     const { clients, ways, server, begin, settings } = this.#world
-    // Longer than what an engine gives.
+    // Longer than the time after which an engine drops a silent client.
     const long = silenceOf(settings.engine, settings.lease) * (1.2 + 0.6 * length)
     const client = clients[place]!
     switch (kind) {
@@ -145,7 +147,7 @@ export class FaultMaker {
         client.signal('SIGCONT')
         return
       case 'shift clock':
-        // It stays so until it jumps again, or another process takes this one's place.
+        // The clock stays wrong until its next jump, or until another process replaces this one.
         return client.shiftWallClock(setsRight && client.ahead !== 0 ? 0 : jump)
       case 'cut':
         ways.of(place).cut()
@@ -156,7 +158,7 @@ export class FaultMaker {
         return this.#during(long, fate => void (ways.of(place).replies = fate), 'hold')
       case 'lose replies':
         await this.#during(long * length, fate => void (ways.of(place).replies = fate), 'lose')
-        // A stream that lacks something is of no use any more.
+        // A stream with a gap cannot be used any more.
         ways.of(place).cut()
         return
       case 'delay':
@@ -170,7 +172,7 @@ export class FaultMaker {
         ways.of(place).jitter = 0
         return
       case 'lose hints':
-        // The connections stay open and bring nothing any more. The client has to find that out.
+        // The connections stay open but deliver nothing. The client must detect that.
         ways.of(place).mute = hintsOf(settings.engine)
         await this.#sleep(long)
         ways.of(place).mute = undefined
@@ -182,7 +184,7 @@ export class FaultMaker {
       }
       case 'kill server':
         await server!.kill()
-        // A grant that is lost excludes no one until its deadline.
+        // A lost grant excludes nobody, so waits until its deadline has passed.
         if (LOSES_GRANTS.test(settings.engine)) await sleep(settings.lease)
         return server!.start()
       case 'stop server':
@@ -196,7 +198,7 @@ export class FaultMaker {
     return this.#world.interrupted.aborted
   }
 
-  /** Waits, but no longer than until the run is interrupted: what was done is then made good at once. */
+  /** Waits for a number of milliseconds, or until the run is interrupted, so that the fault is reverted at once. */
   async #sleep(time: number): Promise<void> {
     await sleep(time, undefined, { signal: this.#world.interrupted }).catch(() => undefined)
   }
@@ -207,7 +209,7 @@ export class FaultMaker {
     set('pass')
   }
 
-  /** The place of the next client that gets a grant, if one does soon. */
+  /** Returns the place of the next client that gets a grant; undefined if none does within {@link PATIENCE}. */
   async #nextHolder(): Promise<number | undefined> {
     const { recorder, clients } = this.#world
     const late = new AbortController()
@@ -222,8 +224,7 @@ export class FaultMaker {
   }
 
   /**
-   * When a living client first made a request that such a wait is about, also one that was refused; not before the
-   * wait.
+   * Returns the time of the first matching request of a living client, but at least `since`. Includes refused requests.
    */
   #wantedFrom({ isIt, since }: Wait): number {
     const { clients, recorder } = this.#world
@@ -234,12 +235,12 @@ export class FaultMaker {
           (request.left ?? Infinity) >= since &&
           clients.some(({ who }) => who === request.who),
       )
-      // The harness may learn of a request after one that was made later.
+      // The harness may receive requests in another order than they were made.
       .reduce((earliest, { asked }) => Math.min(earliest, asked), Infinity)
     return first === Infinity ? since : Math.max(since, first)
   }
 
-  /** Collects grants from now on. */
+  /** Collects grants from now on. `end` stops it. */
   #collectGrants() {
     const seen: LockRequest[] = []
     let onGrant = (): void => undefined
@@ -248,7 +249,8 @@ export class FaultMaker {
       onGrant()
     })
     /**
-     * How long the first one had to wait; undefined when none comes within `limit` from now, or before an interrupt.
+     * Returns the wait of the first matching grant, in milliseconds; undefined if none comes within `limit` from now,
+     * or before an interrupt.
      */
     const first = async ({ isIt, since }: Wait, limit: number): Promise<number | undefined> => {
       const { interrupted } = this.#world
@@ -271,7 +273,7 @@ export class FaultMaker {
         interrupted.removeEventListener('abort', giveUp)
       }
     }
-    /** How long the last of them had to wait; undefined when one of them does not come. */
+    /** Returns the longest of these waits, in milliseconds; undefined if one of the grants does not come. */
     const last = async (waits: readonly Wait[], limit: number): Promise<number | undefined> => {
       let longest = 0
       for (const wait of waits) {

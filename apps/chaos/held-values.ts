@@ -3,7 +3,7 @@ import { START_BALANCE } from './check/money.js'
 import type { Account } from './history.js'
 import { ACCOUNTS, accountsOf } from './protocol.js'
 
-/** Whether values of an engine can be held by a transaction of another program, here one that uses `pg`. */
+/** Whether another program can hold values of an engine in a transaction. This one uses `pg`. */
 export async function canHoldValues(engine: string): Promise<boolean> {
   if (!/^postgres(ql)?:/.test(engine)) return false
   return import('pg').then(
@@ -12,7 +12,7 @@ export async function canHoldValues(engine: string): Promise<boolean> {
   )
 }
 
-/** Holds the values of all accounts in a transaction that changes nothing. Returns what ends it. */
+/** Holds the values of all accounts in a transaction that changes nothing. Returns a function that ends it. */
 export async function holdValues(engine: string, run: string): Promise<() => Promise<void>> {
   const { default: pg } = await import('pg')
   const place = new URL(engine)

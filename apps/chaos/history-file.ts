@@ -5,7 +5,7 @@ import type { History } from './history.js'
 type Fits = (value: unknown) => boolean
 
 const text: Fits = value => typeof value === 'string'
-/** JSON can spell numbers that are too great for a number. */
+/** `JSON.parse` returns Infinity for a number that is too great. */
 const number: Fits = value => Number.isFinite(value)
 const notNegative: Fits = value => number(value) && (value as number) >= 0
 const flag: Fits = value => typeof value === 'boolean'
@@ -47,7 +47,7 @@ const request = shaped({
   left: optional(number),
   end: oneOf(undefined, 'refused', 'released', 'lost', 'unknown'),
 })
-/** What lasted from one moment to another, which is not before it. */
+/** A record with a field `until` that is not before the field that `from` names. */
 const lasting =
   (from: string, fits: Fits): Fits =>
   value => {
@@ -59,7 +59,7 @@ const granted = shaped({ granted: number, heldUntil: number })
 const neverGranted = shaped({ granted: absent, token: absent, heldUntil: absent })
 const released = shaped({ leaving: number, left: number })
 
-/** What `--history` writes. */
+/** The file that `--history` writes. */
 const history: Readonly<Record<keyof History, Fits>> = {
   lease: notNegative,
   limits: each(notNegative),
@@ -130,7 +130,7 @@ const history: Readonly<Record<keyof History, Fits>> = {
 
 /**
  * Reads a history that `--history` wrote.
- * @throws InvalidArgumentError when the file can't be read, or does not hold one.
+ * @throws InvalidArgumentError if the file can't be read, or does not contain a history.
  */
 export function readHistory(path: string): History {
   try {

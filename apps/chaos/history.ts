@@ -1,83 +1,84 @@
 /**
- * All that clients, resource and harness saw in one run. Times are milliseconds since its start, to the microsecond, on
- * the machine's monotonic clock, which all processes share: a cause is never later than what it causes.
+ * All events that clients, resource and harness saw in one run. Times are milliseconds since its start, to the
+ * microsecond. All processes share the machine's monotonic clock, so a cause is never later than its effect.
  */
 export interface History {
-  /** How long a lock outlives silence, in milliseconds. */
+  /** Lease of a lock, in milliseconds. */
   readonly lease: number
-  /**
-   * How long after a fault everything has to continue again, by kind of fault, or by what is measured, in milliseconds.
-   */
+  /** Maximum recovery time by kind of fault, or by measurement, in milliseconds. */
   readonly limits: Readonly<Record<string, number>>
   readonly requests: readonly LockRequest[]
-  /** In the order in which the resource was asked. */
+  /** Updates in the order in which the resource received them. */
   readonly updates: readonly Update[]
-  /** What was in the registers of each counter when all was over. */
+  /** The registers of each counter at the end of the run. */
   readonly counters: Readonly<Record<string, Counts>>
   readonly transfers: readonly Transfer[]
   readonly calls: readonly StoreCall[]
   readonly faults: readonly Fault[]
   readonly stalls: readonly Stall[]
-  /** What was in the accounts when all was over; absent where no values are kept. */
+  /** The accounts at the end of the run; absent if the run stores no values. */
   readonly accounts?: Readonly<Record<string, Account>>
-  /** What escaped from the library although no promise allows it. */
+  /** Errors that the library must not throw, and clients that did not end properly. */
   readonly escapes: readonly string[]
 }
 
-/** What is in both registers that the resource has for a counter. */
+/** The values of both registers that the resource has for a counter. */
 export interface Counts {
   readonly fenced: number
   readonly unfenced: number
 }
 
-/** A client wanted a lock. */
+/** A request of a client for a lock. */
 export interface LockRequest {
-  /** The life of the client, like `2.1` for what came after the first crash of client 2. */
+  /** The life of the client, such as `2.5`: client 2, in the fifth process that the run started. */
   readonly who: string
   readonly key: string
   readonly asked: number
-  /** When it was seen in the queue. */
+  /** Time at which another task saw the request in the queue. */
   queued?: number
   granted?: number
-  /** Absent for locks that have none. */
+  /** Absent for locks without tokens. */
   token?: string
-  /** The last moment at which the lock said that it is held. */
+  /** The last time at which the lock was reported as held. */
   heldUntil?: number
-  /** When the release was asked for. */
+  /** Time at which the client asked for the release. */
   leaving?: number
-  /** When the request, or the grant, was over. */
+  /** Time at which the request, or the grant, ended. */
   left?: number
   end?: LockEnd
 }
 
-/** A process did not run for a quarter of a lease, or of a second if that is less, or longer, for any reason. */
+/**
+ * A period in which a process did not run, for any reason, that is at least a quarter of a lease, or of a second if
+ * that is shorter.
+ */
 export interface Stall {
-  /** The life of the client; absent for the harness, through which the clients reach the engine. */
+  /** The life of the client; absent for the harness. Clients reach the engine through the harness. */
   readonly who?: string
   readonly from: number
   readonly until: number
 }
 
-/** How it was over: without a grant, or with a grant that was given back, was lost, or may be either. */
+/** The end of a request: `refused` means without a grant, `unknown` that the grant was either released or lost. */
 export type LockEnd = 'refused' | 'released' | 'lost' | 'unknown'
 
-/** A client wrote to a counter of the resource one more than it had read. */
+/** A write to a counter of the resource, of one more than the client had read. */
 export interface Update {
-  /** Whether the resource refused tokens that are smaller than the greatest it has seen. */
+  /** Whether the register refuses tokens that are smaller than the greatest it has seen. */
   readonly fenced: boolean
   readonly who: string
   readonly key: string
   readonly at: number
   readonly token?: string
   readonly read: number
-  /** What was there when it was written. */
+  /** The value just before the write. */
   readonly found: number
   readonly accepted: boolean
 }
 
 /**
  * A delivery of a transfer of money from one account to another, in a transaction with an id. When all clients have
- * ended, the harness delivers again what may have been done.
+ * ended, the harness delivers transfers with an unknown outcome again.
  */
 export interface Transfer {
   readonly who: string
@@ -87,56 +88,58 @@ export interface Transfer {
   readonly amount: number
   readonly asked: number
   settled?: number
-  /** `repeated`: it was done before under this id; `unknown`: it may have been done. Absent: its client died. */
+  /** `repeated`: already done under this id; `unknown`: perhaps done. Absent if the client died. */
   end?: 'applied' | 'repeated' | 'refused' | 'unknown'
-  /** The number that this change has in each of the two accounts. */
+  /** The number of this change in each of the two accounts. */
   changes?: Readonly<Record<string, number>>
 }
 
-/** An account as the store has it. */
+/** An account in the store. */
 export interface Account {
   readonly balance: number
-  /** How often it was changed. */
+  /** Number of changes. */
   readonly changes: number
 }
 
-/** A client used one key of the store. */
+/** A call of a client on one key of the store. */
 export interface StoreCall {
   readonly who: string
   readonly key: string
   readonly kind: 'get' | 'put' | 'compareAndSet'
   readonly from: number
-  /** What is written, each value once; of a `get` what was found, '' when nothing. */
+  /** The value that is written, unique to this call. For `get` the value that was found, or '' if none. */
   value?: string
-  /** What a compare-and-set expects to find, '' for nothing. */
+  /** The value that a compare-and-set expects, or '' for none. */
   readonly expected?: string
   until?: number
-  /** `conflict`: another value was there; `refused`: certainly not done; `unknown` or absent: perhaps done. */
+  /** `conflict`: the key had another value; `refused`: certainly not done; `unknown` or absent: perhaps done. */
   end?: 'done' | 'conflict' | 'refused' | 'unknown'
-  /** The version of what was found or written. */
+  /** The version of the value that was found or written. */
   version?: number
 }
 
-/** Something that the harness did to a client, its network, or the server. */
+/** A disturbance of a client, its network, the server or the values by the harness. */
 export interface Fault {
   readonly kind: string
-  /** The client; absent when it concerned all. */
+  /** The number of the client, from 1; absent if the fault affected all clients. */
   readonly client?: number
   readonly at: number
-  /** When the harness had made good what it did. */
+  /** Time at which the harness had reverted the fault. */
   readonly until: number
-  /** The key that the client held. */
+  /** The key that the client held, if any. */
   readonly key?: string
   /**
-   * How long it took until everything continued; absent: longer than the harness looked. A grant shows it: after a kill
-   * or stop, one to others, of the key that the client held or, if it held none, of any; after other faults of a
-   * client, one to itself; after a fault of all, the last of the first grants to each client.
+   * Time until everything continued, in milliseconds; absent if the harness gave up before. A grant shows it. After a
+   * kill or stop, this is a grant to another client, of the key that the client held or, if it held none, of any key.
+   * After other faults of a client, it is a grant to the client itself. After a fault of all clients, it is the last of
+   * the first grants to each client.
    */
   readonly recovery?: number
   /**
-   * How long others had to wait for the key of a client that was silenced; absent as `recovery` is, or without a key.
+   * Time that others had to wait for the key of a client that was cut off, in milliseconds; absent if the harness gave
+   * up before, or the client held no key.
    */
   readonly others?: number
-  /** The run was interrupted before everything continued: what the fault cost isn't known. */
+  /** Present if the run was interrupted before everything continued, so the recovery time is unknown. */
   readonly interrupted?: true
 }

@@ -2,18 +2,18 @@ import type { Guarantees } from 'signalbox'
 import { milliseconds, urlParameters } from 'signalbox/engine'
 import { MUTED, type FaultKind } from './plan.js'
 
-/** What is allowed beyond the lease or the session, in milliseconds. */
+/** Time allowed in addition to the lease or the session, in milliseconds. */
 const GRACE = 1000
 /**
- * How much longer an engine keeps a lease for others, by the scheme of its URL, in milliseconds. A Hazelcast cluster
- * looks once a second, and a box counts from what it saw there.
+ * Additional time for which an engine keeps a lease, by the scheme of its URL, in milliseconds. A Hazelcast cluster
+ * looks once a second, and a box counts from the time at which it saw the lease there.
  */
 const COUNTED_LATE: Readonly<Record<string, number>> = { hazelcast: 2000 }
 
-/** How long a session of ZooKeeper outlives silence where the URL does not say it. */
+/** Session timeout of ZooKeeper if the URL does not name one. */
 const USUAL_SESSION = '10s'
 
-/** The session time-out that the URL of ZooKeeper asks for, in milliseconds. */
+/** Returns the session timeout of a ZooKeeper URL, in milliseconds; undefined for other engines. */
 export function sessionOf(url: string): number | undefined {
   if (!url.startsWith('zookeeper')) return undefined
   const text = urlParameters(url.split('?')[1] ?? '').get('sessionTimeout') ?? USUAL_SESSION
@@ -23,15 +23,18 @@ export function sessionOf(url: string): number | undefined {
   })
 }
 
-/** How long what an engine gave outlives silence: the lease, or the session where that is what counts. */
+/**
+ * Returns the time after which an engine drops the grants of a silent client, in milliseconds: the lease, or the
+ * session timeout if that is longer.
+ */
 export function silenceOf(url: string, lease: number): number {
   return Math.max(lease, sessionOf(url) ?? 0)
 }
 
 /**
- * How long after each kind of fault others, or the client itself, must continue, in milliseconds. An engine learns of a
- * client whose replies are withheld until that gives up, and only then does its silence begin: what it held others get
- * later.
+ * Returns the maximum recovery time of others, or of the client itself, for each kind of fault, in milliseconds. While
+ * replies are withheld, the engine still receives requests. Its time for a silent client begins when the client gives
+ * up, so others get the client's keys later.
  */
 export function recoveryLimits(
   url: string,

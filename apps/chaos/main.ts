@@ -1,5 +1,5 @@
 #!/usr/bin/env node
 import { runChaos } from './command.js'
 
-// A peer's client may keep connections, and nothing else is left to wait for.
+// Exits at once, because the client of a peer may keep connections open.
 process.exit(await runChaos(process.argv.slice(2)))

@@ -2,10 +2,10 @@ import type { TopLevelSpec } from 'vega-lite'
 import { drawn } from '../drawing.js'
 import type { History } from './history.js'
 
-/** More than that can't be read, in milliseconds. */
+/** Period shown, in milliseconds. A longer one would be unreadable. */
 const SHOWN = 30_000
 
-/** The first half minute of a run: who held which lock, and what was done to whom. In SVG. */
+/** Draws the first half minute of a run in SVG: which client held which lock, and the faults. */
 export function picture({ requests, faults }: History): Promise<string> {
   const clientOf = (who: string): string => `client ${who.split('.')[0]!}`
   const grants = requests.flatMap(({ who, key, granted, heldUntil, left, end }) =>

@@ -1,6 +1,6 @@
 import type { Random } from 'signalbox-conformance'
 
-/** What a client, a network or a server can suffer, and how often relative to the others. */
+/** The kinds of faults, and the relative frequency of each. */
 const WEIGHTS = {
   kill: 3,
   stop: 3,
@@ -17,15 +17,15 @@ const WEIGHTS = {
   'stop server': 1,
 } as const
 
-/** How far a wall clock jumps at least, in milliseconds, and the maximum multiple of it. */
+/** Minimum jump of a wall clock, in milliseconds, and the maximum jump as a multiple of it. */
 const MIN_JUMP = 1000
 const MAX_JUMP = 3600
 
 export type FaultKind = keyof typeof WEIGHTS
 
-/** What is done to a process. */
+/** Faults of a client process. */
 export const CLIENT_FAULTS: ReadonlySet<FaultKind> = new Set(['kill', 'stop', 'shift clock'])
-/** What is done to the way to the engine. */
+/** Faults of the network to the engine. */
 export const NETWORK_FAULTS: ReadonlySet<FaultKind> = new Set([
   'cut',
   'hold requests',
@@ -35,41 +35,43 @@ export const NETWORK_FAULTS: ReadonlySet<FaultKind> = new Set([
   'jitter',
   'lose hints',
 ])
-/** Of these, what keeps a client from sending or receiving. */
+/** Network faults that keep a client from sending or receiving. */
 export const SILENCES: ReadonlySet<FaultKind> = new Set(['hold requests', 'hold replies', 'lose replies'])
-/** Of these, what keeps it only from receiving. */
+/** Network faults that only keep a client from receiving. */
 export const MUTED: ReadonlySet<FaultKind> = new Set(['hold replies', 'lose replies'])
-/** What is done to the engine. */
+/** Faults of the server. */
 export const SERVER_FAULTS: ReadonlySet<FaultKind> = new Set(['kill server', 'stop server'])
-/** What is done to the values that all clients use. */
+/** Faults of the values that all clients use. */
 export const VALUE_FAULTS: ReadonlySet<FaultKind> = new Set(['hold values'])
 
-/** By the scheme of the URL. */
+/** The commands by which a client subscribes to hints, by the scheme of the URL. */
 const HINTS: Readonly<Record<string, RegExp>> = {
   redis: /subscribe/i,
   postgres: /\blisten\b/i,
   postgresql: /\blisten\b/i,
 }
 
-/** A fault that is going to happen. */
+/** A fault that will happen. */
 export interface PlannedFault {
   readonly kind: FaultKind
-  /** Which client, counted from 0; for `inside` whichever is about to write under a lock. */
+  /**
+   * Index of the client, from 0. With `inside`, the next client that is about to write under a lock takes its place.
+   */
   readonly client: number
   readonly inside: boolean
-  /** How long after everything continues again since the last one, in milliseconds. */
+  /** Pause between the recovery from the last fault and this one, in milliseconds. */
   readonly pause: number
-  /** How long what lasts lasts: from 0 for shortest to 1. */
+  /** Relative duration or strength of the fault, from 0, the minimum, to 1. */
   readonly length: number
-  /** How far a wall clock jumps ahead of the true time, or behind it when negative, in milliseconds. */
+  /** Offset of a wall clock from the true time after its jump, in milliseconds; negative if the clock is behind. */
   readonly jump: number
-  /** Whether a wall clock that is wrong already is set right instead. */
+  /** Whether a wall clock that is already wrong is corrected instead. */
   readonly setsRight: boolean
 }
 
 /**
- * The kinds that are possible here. A Hazelcast member keeps nothing that outlives it, so it is stopped and never
- * killed.
+ * Returns the kinds of faults that are possible in a run. A Hazelcast member keeps nothing on disk, so it is stopped
+ * but never killed.
  */
 export function possibleKinds(
   engine: string,
@@ -86,24 +88,28 @@ export function possibleKinds(
   return kinds.filter(kind => !isImpossible(kind))
 }
 
-/** What a client says on a connection over which only hints come. */
+/**
+ * Returns a pattern that identifies connections that bring only hints, by what the client sends on them; undefined if
+ * the engine has none.
+ */
 export function hintsOf(engine: string): RegExp | undefined {
   return HINTS[engine.split(':')[0]!]
 }
 
 /**
- * Draws the next fault; the same plans come in the same order from the same seed. Which client holds then is chance.
+ * Draws the next fault. The same seed gives the same plans in the same order. Chance decides which client then holds a
+ * lock.
  */
 export function drawFault(random: Random, kinds: readonly FaultKind[], clients: number): PlannedFault {
   const urn = kinds.flatMap(kind => Array.from({ length: WEIGHTS[kind] }, () => kind))
   return {
     kind: urn[random.below(urn.length)]!,
     client: random.below(clients),
-    // The best moment for a loss is between the reading and the writing.
+    // A loss does most harm between a read and a write.
     inside: random.below(3) > 0,
     pause: 50 + random.below(300),
     length: random.fraction(),
-    // As many of some seconds as of some minutes.
+    // Logarithmic, so jumps of seconds are as frequent as jumps of minutes.
     jump: (random.below(2) === 0 ? 1 : -1) * Math.round(MIN_JUMP * MAX_JUMP ** random.fraction()),
     setsRight: random.below(2) === 0,
   }

@@ -2,33 +2,36 @@ import type { Counts, LockEnd, StoreCall, Transfer } from './history.js'
 
 /** The settings of a client process, as JSON in its only argument. */
 export interface ClientSettings {
-  /** Its life, like `2.1`. */
+  /** The life of the client, such as `2.5`. */
   readonly who: string
   readonly url: string
-  /** Whose locks it uses; absent: Signalbox's. */
+  /** The library whose locks it uses; absent for Signalbox. */
   readonly peer?: PeerName
   readonly seed: number
-  /** What the names of locks and stores of this run begin with. */
+  /** Prefix of the names of locks and stores of this run. */
   readonly run: string
-  /** How long a lock outlives silence, in milliseconds. */
+  /** Lease of a lock, in milliseconds. */
   readonly lease: number
 }
 
 export type PeerName = 'redlock' | 'redis-semaphore'
 
-/** What a client says. Times, but `wall`, are of the machine's monotonic clock; `call` numbers what the client does. */
+/**
+ * Messages from a client. Times except `wall` are of the machine's monotonic clock. `call` numbers the client's
+ * actions.
+ */
 export type FromClient =
   | { readonly say: 'ready' }
-  /** It can't begin. */
+  /** The client cannot start. */
   | { readonly say: 'failed'; readonly message: string }
-  /** Something was thrown that should never be. */
+  /** The client caught an error that must never occur. */
   | { readonly say: 'escaped'; readonly message: string }
-  /** Its wall clock was shifted, and this is what it shows now. */
+  /** The client has shifted its wall clock, which now shows `wall`. */
   | { readonly say: 'shifted'; readonly wall: number }
-  /** It did not run in that time. */
+  /** The client did not run in that period. */
   | { readonly say: 'stalled'; readonly from: number; readonly until: number }
   | { readonly say: 'asked'; readonly call: number; readonly key: string; readonly at: number }
-  /** It saw requests in a queue: their labels, which are the client that asked and its number of the call. */
+  /** The client saw requests in a queue. A label is the client that made the request and the number of its call. */
   | { readonly say: 'seen'; readonly labels: readonly string[]; readonly at: number }
   | { readonly say: 'held' | 'leaving'; readonly call: number; readonly at: number }
   | { readonly say: 'granted'; readonly call: number; readonly at: number; readonly token?: string }
@@ -53,24 +56,24 @@ export type FromClient =
     >)
 
 /**
- * Messages to a client: to stop, the answer of the resource to its call, or how far its wall clock must be ahead of the
- * true time, in milliseconds.
+ * Messages to a client: an order to stop, the resource's answer to a call, or an order to set the wall clock `ahead`
+ * milliseconds ahead of the true time.
  */
 export type ToClient =
   | { readonly order: 'stop' }
   | { readonly order: 'answer'; readonly call: number; readonly counts: Counts }
   | { readonly order: 'shift clock'; readonly ahead: number }
 
-/** The accounts that money moves between, and the counters. */
+/** The accounts that transfers use, and the counters. */
 export const ACCOUNTS = ['anna', 'ben', 'cleo', 'dora'] as const
 export const COUNTERS = ['one', 'two', 'three'] as const
 
-/** The counter that several tasks of each client ask for, so that there is always a queue for it. */
+/** Returns the counter that several tasks of each client want, so that it always has a queue. */
 export const crowdOf = (run: string): string => `{${run}}:crowd`
 
 /**
- * The store of the accounts and the one of single values, below what a run's names begin with. The braces keep all
- * accounts in one slot of a Redis Cluster, which a transaction has to have.
+ * Return the names of the stores of a run, for accounts and for single values. The braces keep all accounts in one slot
+ * of a Redis Cluster, which a transaction needs.
  */
 export const accountsOf = (run: string): string => `{${run}-accounts}`
 export const valuesOf = (run: string): string => `${run}-values`

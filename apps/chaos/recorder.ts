@@ -2,7 +2,7 @@ import type { Fault, History, LockRequest, Stall, StoreCall, Transfer, Update } 
 import { systemClock } from 'signalbox/engine'
 import type { FromClient } from './protocol.js'
 
-/** Writes down what clients say. */
+/** Records the messages of clients. */
 export class Recorder {
   readonly faults: Fault[] = []
   readonly requests: LockRequest[] = []
@@ -15,17 +15,17 @@ export class Recorder {
   readonly #open = new Map<string, LockRequest | Transfer | StoreCall>()
   readonly #onGrant = new Set<(request: LockRequest) => void>()
 
-  /** Milliseconds since the start. */
+  /** Milliseconds since the start of the run. */
   get now(): number {
     return this.since(systemClock.now())
   }
 
-  /** A moment of the monotonic clock as one of this run, to the microsecond. */
+  /** Converts a time of the monotonic clock to milliseconds since the start of the run, rounded to the microsecond. */
   since(at: number): number {
     return Math.round((at - this.#origin) * 1000) / 1000
   }
 
-  /** Calls to the resource are recorded by {@link updated}. */
+  /** Records a message of a client. {@link updated} records writes to the resource. */
   receive(who: string, message: FromClient): void {
     switch (message.say) {
       case 'asked':
@@ -47,7 +47,7 @@ export class Recorder {
       }
       case 'seen':
         for (const label of message.labels) {
-          // Absent while its client's message about it is still on its way.
+          // Absent while the message of its client is still under way.
           const request = this.#open.get(label) as LockRequest | undefined
           if (request) request.queued ??= this.since(message.at)
         }
@@ -90,7 +90,7 @@ export class Recorder {
     this.#updates.push(...updates)
   }
 
-  /** @param who is absent for the harness. */
+  /** Records a stall. @param who is absent for the harness. */
   stalled(from: number, until: number, who?: string): void {
     this.#stalls.push({ ...(who !== undefined && { who }), from: this.since(from), until: this.since(until) })
   }
@@ -99,14 +99,14 @@ export class Recorder {
     this.#escapes.push(message)
   }
 
-  /** The keys that a client has a grant of and has not begun to give back. */
+  /** Returns the keys that a client holds and has not begun to release. */
   heldBy(who: string): string[] {
     return this.requests
       .filter(one => one.who === who && one.granted !== undefined && one.leaving === undefined && !one.end)
       .map(({ key }) => key)
   }
 
-  /** Calls `listener` with every grant until the result is called. */
+  /** Calls `listener` with every grant. Returns a function that stops it. */
   onGrant(listener: (request: LockRequest) => void): () => void {
     this.#onGrant.add(listener)
     return () => this.#onGrant.delete(listener)
@@ -116,7 +116,7 @@ export class Recorder {
     return {
       ...rest,
       requests: this.requests,
-      // Of the same moment as the counters, also where a client that did not end writes on.
+      // A copy, so that it agrees with the counters even if a client that did not end continues to write.
       updates: [...this.#updates],
       transfers: this.transfers,
       calls: this.calls,

@@ -10,26 +10,26 @@ import { sessionOf } from './limits.js'
 import type { Outcome } from './run.js'
 import type { Settings } from './settings.js'
 
-/** What a run gave, without its history. */
+/** The results of a run, without its history. */
 export interface Report extends Verdict {
   readonly date: string
-  /** Of this package. */
+  /** Version of this package. */
   readonly version: string
-  /** Of its sources, where it runs from a clone. */
+  /** Commit of the sources, if it runs from a clone. */
   readonly commit?: string
   readonly engine: string
-  /** Whose locks were used. */
+  /** The library whose locks were used. */
   readonly locks: string
   readonly machine: { readonly cpu: string; readonly cores: number; readonly node: string }
   readonly seed: number
   readonly processes: number
-  /** Milliseconds. */
+  /** Lease of a lock, in milliseconds. */
   readonly lease: number
-  /** The session time-out that was asked of ZooKeeper: milliseconds; absent elsewhere. */
+  /** Requested session timeout of ZooKeeper, in milliseconds; absent for other engines. */
   readonly session?: number
   readonly seconds: number
   readonly faults: number
-  /** Each of them, also what an interrupt broke off. */
+  /** All faults, including one that an interrupt cut short. */
   readonly faultList: readonly Fault[]
 }
 
@@ -65,7 +65,7 @@ export function reportOf(
   }
 }
 
-/** What a clone has checked out, with a plus where files were changed; undefined where there is none, or no git. */
+/** Returns the commit of a clone, with a plus if files were changed; undefined if there is no clone, or no git. */
 function commitOf(folder: string): string | undefined {
   if (!existsSync(join(folder, '.git'))) return undefined
   const argv = ['describe', '--always', '--abbrev=12', '--exclude=*', '--dirty=+']

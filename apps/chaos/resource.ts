@@ -1,22 +1,25 @@
 import type { Counts, Update } from './history.js'
 
 /**
- * A resource outside Signalbox, with two registers for each counter: one refuses tokens that are smaller than the
- * greatest it has seen, and one accepts everything.
+ * A resource outside Signalbox with two registers for each counter. One refuses tokens that are smaller than the
+ * greatest it has seen; the other accepts all writes.
  */
 export class Resource {
   readonly #counts = new Map<string, Counts>()
   readonly #tokens = new Map<string, bigint>()
 
-  /** @param token counts as seen from here on: a later holder builds on what it reads. */
+  /**
+   * Reads both registers. @param token counts as seen from now on, because a later holder builds on the values it
+   * reads.
+   */
   read(key: string, token: string | undefined): Counts {
     if (token !== undefined && BigInt(token) > this.#seen(key)) this.#tokens.set(key, BigInt(token))
     return this.#found(key)
   }
 
   /**
-   * Writes one more than was read, where it may; returns both registers. Without a token only the unfenced one is
-   * asked.
+   * Writes one more than was read, unless a register refuses. Returns an update for each register; without a token only
+   * for the unfenced one.
    */
   write(who: string, key: string, token: string | undefined, read: Counts, at: number): Update[] {
     const { fenced, unfenced } = this.#found(key)
@@ -32,7 +35,7 @@ export class Resource {
     return [free, { ...common, fenced: true, read: read.fenced, found: fenced, accepted }]
   }
 
-  /** What is in the registers now, by key. */
+  /** Returns the current values of the registers, by key. */
   counts(): Record<string, Counts> {
     return Object.fromEntries(this.#counts)
   }

@@ -17,11 +17,11 @@ import { settle } from './settling.js'
 import { watchStalls } from './stalls.js'
 import { isServed, Ways } from './ways.js'
 
-/** Time after which a client that does not stop when asked is killed, in milliseconds. */
+/** Time that clients have to stop when asked, in addition to some leases, in milliseconds. Then they are killed. */
 const ENDING = 15_000
 const LEASES_TO_END = 8
 
-/** What came of a run. */
+/** The result of a run. */
 export interface Outcome {
   readonly history: History
   readonly guarantees: Guarantees
@@ -29,11 +29,10 @@ export interface Outcome {
 }
 
 /**
- * Runs clients and faults until there were enough of them.
- * @param interrupted ends it early when it aborts.
- * @param onFault receives each fault when everything has continued, or has not for too long.
- * @throws what opening the engine throws, InvalidArgumentError when a port is taken, and Error when clients can't
- * begin.
+ * Runs clients and faults until the number of faults or the time is reached.
+ * @param interrupted ends the run early when it aborts.
+ * @param onFault receives each fault when everything has continued, or the harness has given up waiting.
+ * @throws the errors of opening the engine, InvalidArgumentError if a port is taken, and Error if clients cannot start.
  */
 export async function chaos(
   settings: Settings,
@@ -46,7 +45,7 @@ export async function chaos(
     )
   await using server =
     settings.server === undefined ? undefined : new CommandServer(settings.server, settings.engine)
-  // Before the server and the clients use the port.
+  // Takes the ports before the server and the clients start.
   await using ways = await Ways.start(settings.engine, settings.processes, settings.proxyPort)
   await server?.start()
   const guarantees = await guaranteesOf(settings.engine)
@@ -67,7 +66,7 @@ class Run {
   readonly #recorder = new Recorder()
   readonly #resource = new Resource()
   readonly #clients: Client[] = []
-  /** What the names in the engine begin with: runs leave each other alone. */
+  /** Prefix of all names in the engine, so that runs do not affect each other. */
   readonly #name = `chaos-${Date.now().toString(36)}-${process.pid}`
   #lives = 0
 
@@ -130,7 +129,7 @@ class Run {
     }
   }
 
-  /** Starts a client at a place, in the stead of the one that was there. */
+  /** Starts a client at a place and replaces the previous one. */
   #begin(place: number): Client {
     const { peer, lease, seed } = this.#settings
     const life = ++this.#lives
@@ -176,10 +175,7 @@ class Run {
     }
   }
 
-  /**
-   * Settles the outcome of the transfers, reads what is in the accounts, and removes all that the run kept in the
-   * engine.
-   */
+  /** Settles the outcomes of the transfers, reads the accounts, and deletes the values that the run stored. */
   async #accounts(): Promise<Record<string, Account> | undefined> {
     if (this.#settings.peer !== undefined || this.#guarantees.durability === 'none') return undefined
     await using box = await open(this.#settings.engine)
@@ -197,7 +193,7 @@ class Run {
   async #forgetValues(box: Box): Promise<void> {
     const store = box.store(valuesOf(this.#name))
     const keys = [...new Set(this.#recorder.calls.map(({ key }) => key))]
-    // Some at a time: a request has its bounds.
+    // In parts, because the size of a request is limited.
     for (let from = 0; from < keys.length; from += 100)
       await Promise.all(keys.slice(from, from + 100).map(key => store.delete(key)))
   }

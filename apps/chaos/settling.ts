@@ -10,9 +10,9 @@ const WHO = 'harness'
 const PAUSE = 100
 
 /**
- * Delivers each transfer without a known outcome again, under its ID, so that it is known to have been done.
- * @param limit bounds how long that may take, in milliseconds.
- * @throws Error when the engine does not answer by then.
+ * Delivers each transfer with an unknown outcome again, under its ID, until an answer confirms it.
+ * @param limit maximum time, in milliseconds.
+ * @throws Error if the engine does not answer by then.
  */
 export async function settle(recorder: Recorder, store: Store, lease: number, limit: number): Promise<void> {
   let calls = 0

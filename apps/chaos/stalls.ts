@@ -1,17 +1,20 @@
 import { systemClock } from 'signalbox/engine'
 
-/** So long a waiter has to come when the lock passes to it, in milliseconds. */
+/** Time that a waiter has to take its turn when it gets the lock, in milliseconds. */
 const TURN = 1000
 const LOOKS = 4
 
 /**
- * The shortest stall that can make a client late for a renewal or for its turn: a quarter of either, in milliseconds.
+ * Returns the shortest stall that can make a client late for a renewal or for its turn, in milliseconds: a quarter of
+ * the shorter one.
  */
 export function longTime(lease: number): number {
   return Math.min(lease, TURN) / 4
 }
 
-/** Reports, until the process ends, when it did not run for a {@link longTime}: times of the monotonic clock. */
+/**
+ * Reports each period of at least {@link longTime} in which this process did not run, in times of the monotonic clock.
+ */
 export function watchStalls(lease: number, report: (from: number, until: number) => void): void {
   let last = systemClock.now()
   const look = (): void => {

@@ -4,12 +4,12 @@ import type { UpdateFigures } from './check/updates.js'
 import type { Fault } from './history.js'
 import type { Report } from './report.js'
 
-/** So many findings are shown of each promise. */
+/** Maximum number of findings shown for each promise. */
 const MAX_FINDINGS = 5
-/** The columns of figures, after the one that names them. */
+/** Indexes of the columns with figures. */
 const FIGURES = [1, 2, 3, 4]
 
-/** A report for a terminal. */
+/** Formats a report for a terminal. */
 export function textReport(report: Report): string {
   const { engine, locks, processes, lease, session, seed, faults, seconds } = report
   const silent = session === undefined ? '' : `, session ${session} ms`
@@ -17,7 +17,7 @@ export function textReport(report: Report): string {
   return `${heading}\n\n${textVerdict(report)}`
 }
 
-/** What a history shows, for a terminal. */
+/** Formats the result of checking a history, for a terminal. */
 export function textVerdict(verdict: Verdict): string {
   const { findings, undecided } = verdict
   const parts = [
@@ -53,7 +53,7 @@ function firstOfEach(findings: Verdict['findings']): Verdict['findings'] {
   })
 }
 
-/** A fault in one line: when, to which client, and how long clients had to wait for it. */
+/** Formats a fault in one line: its time, its client, and the recovery time. */
 export function faultLine({ kind, client, at, key, recovery, interrupted }: Fault): string {
   const whom = client === undefined ? '' : ` of client ${client}`
   const held = key === undefined ? '' : `, which held ${key}`
@@ -61,7 +61,7 @@ export function faultLine({ kind, client, at, key, recovery, interrupted }: Faul
   return `${(at / 1000).toFixed(1)} s: ${kind}${whom}${held}: ${interrupted ? 'interrupted' : after}\n`
 }
 
-/** Increments that were lost, of all that were accepted: per cent. */
+/** Formats the ratio of lost to accepted increments, in percent. */
 function lossRate({ accepted, lost }: UpdateFigures): string {
   return `${((100 * lost) / Math.max(accepted, 1)).toFixed(2)} %`
 }

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { InvalidArgumentError } from 'signalbox'
 import { Proxy, type Fate } from './servers/proxy.js'
 
-/** Engines whose clients know their servers from the URL alone, with the port of one that names none. */
+/** Default ports of the engines that have servers, by the scheme of the URL. */
 const PORTS: Readonly<Record<string, number>> = {
   redis: 6379,
   'redis-quorum': 6379,
@@ -16,13 +16,13 @@ const PORTS: Readonly<Record<string, number>> = {
 const SERVERS = /^([a-z-]+):\/\/([^/?#@]*@)?([^/?#@]+)(?=[/?#]|$)/
 const SERVER = /^([\w.-]+)(?::(\d+))?$/
 
-/** A server as a URL names it. */
+/** A server named in a URL. */
 interface Server {
   readonly host: string
   readonly port: number
 }
 
-/** The way of one client to all its servers, each through a proxy of its own. */
+/** The connections of one client to all its servers, each through its own proxy. */
 class Way implements AsyncDisposable {
   readonly #proxies: readonly Proxy[]
 
@@ -30,7 +30,7 @@ class Way implements AsyncDisposable {
     this.#proxies = proxies
   }
 
-  /** The servers as the client is to know them. */
+  /** The addresses of the proxies, for the URL of the client. */
   get hosts(): string {
     return this.#proxies.map(({ host, port }) => `${host}:${port}`).join(',')
   }
@@ -43,17 +43,17 @@ class Way implements AsyncDisposable {
     for (const proxy of this.#proxies) proxy.replies = fate
   }
 
-  /** How long each direction takes, in milliseconds. */
+  /** Delay of each direction, in milliseconds. */
   set delay(time: number) {
     for (const proxy of this.#proxies) proxy.delay = time
   }
 
-  /** Up to this comes on top for each packet, at random, in milliseconds. */
+  /** Maximum additional delay of each packet, chosen at random, in milliseconds. */
   set jitter(time: number) {
     for (const proxy of this.#proxies) Object.assign(proxy, { requestJitter: time, replyJitter: time })
   }
 
-  /** Connections on which the client has said this lose all replies from then on, and stay open. */
+  /** Connections on which the client has sent text that matches this lose all later replies, but stay open. */
   set mute(said: RegExp | undefined) {
     for (const proxy of this.#proxies) proxy.mute = said
   }
@@ -67,7 +67,7 @@ class Way implements AsyncDisposable {
   }
 }
 
-/** The ways from the clients to the servers: each has one of its own, where that is possible. */
+/** The ways of all clients to the servers. Each client has its own, if possible. */
 export class Ways implements AsyncDisposable {
   readonly #url: string
   readonly #ways: readonly Way[]
@@ -78,8 +78,9 @@ export class Ways implements AsyncDisposable {
   }
 
   /**
-   * Starts the proxies. A Hazelcast member sends its clients its own address, so they can't be led through proxies of
-   * their own: there is one for all, on the port that the member was configured to name, and without that port none.
+   * Starts the proxies. A Hazelcast member sends its own address to its clients, so clients cannot have their own
+   * proxies. One proxy serves all, on the port that the member is configured to announce; without that port there is
+   * none.
    */
   static async start(url: string, clients: number, proxyPort: number | undefined): Promise<Ways> {
     const servers = serversOf(url)
@@ -99,17 +100,17 @@ export class Ways implements AsyncDisposable {
     return this.#ways.length > 0
   }
 
-  /** Whether all clients have the same way. */
+  /** Whether all clients share one way. */
   get areOne(): boolean {
     return this.#ways.length === 1
   }
 
-  /** The way of a client, counted from 0. */
+  /** Returns the way of a client. @param client its index, from 0. */
   of(client: number): Way {
     return this.#ways[client % this.#ways.length]!
   }
 
-  /** The URL that a client uses. */
+  /** Returns the URL that a client uses. */
   url(client: number): string {
     if (!this.exist) return this.#url
     return this.#url.replace(
@@ -123,7 +124,7 @@ export class Ways implements AsyncDisposable {
   }
 }
 
-/** @throws InvalidArgumentError when the port can't be listened on. */
+/** @throws InvalidArgumentError if the proxy cannot listen on the port. */
 async function proxyOn(port: number, server: Server): Promise<Proxy> {
   try {
     return await Proxy.start(server.port, { targetHost: server.host, port })
@@ -133,7 +134,7 @@ async function proxyOn(port: number, server: Server): Promise<Proxy> {
   }
 }
 
-/** Whether a server listens where the one is that a URL names; false when it names no single one. */
+/** Whether a server listens at the address of a URL; false unless the URL names exactly one server. */
 export async function isServed(url: string): Promise<boolean> {
   const [server, ...others] = serversOf(url)
   if (!server || others.length > 0) return false
@@ -148,13 +149,15 @@ export async function isServed(url: string): Promise<boolean> {
   }
 }
 
-/** The servers that a URL names; none where the engine sends its clients the addresses of servers. */
+/**
+ * Returns the servers that a URL names; none if the engine has no servers, or the URL names several Hazelcast members.
+ */
 function serversOf(url: string): readonly Server[] {
   const [, kind = '', , hosts = ''] = SERVERS.exec(url) ?? []
   const usual = PORTS[kind]
   if (usual === undefined) return []
   const found = hosts.split(',').map(each => SERVER.exec(each))
-  // Each of several members of Hazelcast names all of them.
+  // Each of several Hazelcast members announces all of them.
   if (found.includes(null) || (kind === 'hazelcast' && found.length > 1)) return []
   return found.map(match => ({ host: match![1]!, port: match![2] === undefined ? usual : Number(match![2]) }))
 }

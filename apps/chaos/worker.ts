@@ -9,10 +9,10 @@ import { accountsOf, valuesOf, type ClientSettings } from './protocol.js'
 import { watchStalls } from './stalls.js'
 import { Random, shiftWallClock } from 'signalbox-conformance'
 
-/** One client: five tasks count, one moves money, one uses single values, until the harness says stop. */
+/** One client, until the harness sends `stop`. Five tasks count, one moves money, and one uses single values. */
 const settings = JSON.parse(process.argv[2]!) as ClientSettings
 const { who, url, peer, seed, run, lease } = settings
-// Before any library can take the true clock for itself.
+// Must run before a library takes a reference to the true clock.
 shiftWallClock(0)
 const random = new Random(seed)
 const link = new Link()

@@ -1,9 +1,9 @@
-/** Wakes all who wait, as `notifyAll` does. */
+/** Wakes all waiting callers, as `notifyAll` does. */
 export interface Bell {
-  /** How often it has rung. */
+  /** Number of times that the bell has rung. */
   readonly rung: number
   ring(): void
-  /** Resolves when it has rung more often than `rung` times. */
+  /** Resolves when the bell has rung more than `rung` times. */
   after(rung: number): Promise<void>
 }
 
@@ -25,7 +25,7 @@ export class LocalBell implements Bell {
   }
 }
 
-/** A bell that wakes all threads, on a word of shared memory. */
+/** A bell for several threads, on a word of shared memory. */
 export class SharedBell implements Bell {
   readonly #words: Int32Array
   readonly #word: number
@@ -49,7 +49,7 @@ export class SharedBell implements Bell {
   }
 }
 
-/** Newer than the library that the compiler knows. */
+/** The compiler's type library lacks `Atomics.waitAsync`. */
 const { waitAsync } = Atomics as unknown as {
   readonly waitAsync: (words: Int32Array, word: number, value: number) => { readonly value: unknown }
 }

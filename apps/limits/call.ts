@@ -1,9 +1,9 @@
-/** One call: milliseconds on the machine's monotonic clock. */
+/** The times of one call, in milliseconds on the machine's monotonic clock. */
 export interface Call {
-  /** When the caller asked the strategy for leave. */
+  /** When the caller asked the strategy for a permit. */
   readonly asked: number
-  /** When it had leave. */
+  /** When the caller got the permit. */
   readonly sent: number
-  /** When the service saw it. */
+  /** When the service received the call. */
   readonly arrived: number
 }

@@ -5,7 +5,7 @@ import { callers } from './callers.js'
 import type { Order, Times } from './order.js'
 import { BELL } from './strategies/memory.js'
 
-/** One caller in a thread of its own. */
+/** Runs one caller in its own thread. */
 const { order, shared } = workerData as { order: Order; shared: unknown }
 
 // Only strategies that count in shared memory ring a bell.
@@ -17,7 +17,7 @@ await callers(order, {
   async ready() {
     parentPort!.postMessage('ready')
     const [times] = (await once(parentPort!, 'message')) as [Times]
-    // Nothing else keeps a thread alive that waits for a permit. It ends with its process.
+    // Nothing else keeps a thread alive while it waits for a permit. The thread ends with its process.
     parentPort!.ref()
     return times
   },

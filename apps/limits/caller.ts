@@ -4,12 +4,12 @@ import { realClock } from './real-clock.js'
 import type { Throttle } from './strategies/strategy.js'
 import { sleepUntil } from './strategies/waiting.js'
 
-/** How many calls a worker sends before the run: a thread's first ones are slow, until its code is compiled. */
+/**
+ * Number of calls that a worker sends before the run. The first calls of a thread are slow, until its code is compiled.
+ */
 const WARM_UP = 5
 
-/**
- * One worker with a connection of its own, so that a call goes out in the turn of the event loop that gave it leave.
- */
+/** One worker with its own connection, so that a call is sent in the same turn of the event loop as its permit. */
 export class Caller {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 })
   readonly #order: Order
@@ -18,12 +18,12 @@ export class Caller {
     this.#order = order
   }
 
-  /** Connects, and sends a few calls that do not count. */
+  /** Connects and sends a few calls that do not count. */
   async ready(): Promise<void> {
     for (let call = 0; call < WARM_UP; call++) await this.#send(0, 0)
   }
 
-  /** Calls again and again, each time after it passed the throttle. */
+  /** Calls the service repeatedly. Passes the throttle before each call. */
   async work(throttle: Throttle, { startAt, endAt }: Times): Promise<void> {
     await sleepUntil(realClock, startAt)
     while (realClock.now() < endAt) {

@@ -6,13 +6,13 @@ import { callers } from './callers.js'
 import type { Order, Times } from './order.js'
 import { strategy } from './strategies/registry.js'
 
-/** Callers get the processor last: the service stands for another machine, which they can't slow down. */
+/** Callers have a low priority. The service represents another machine, so callers must not slow it down. */
 const NICE = constants.priority.PRIORITY_BELOW_NORMAL
 
-// When the run is over, no caller waits for its turn any longer.
+// The run is over: callers stop waiting for permits.
 process.once('disconnect', () => process.exit())
 
-/** The callers of one strategy, as tasks of this thread or each in a thread of its own. */
+/** Runs the callers of one strategy, as tasks of this thread or in one thread each. */
 const [order] = (await once(process, 'message')) as [Order]
 setPriority(NICE)
 const { limit, mode } = order.setting

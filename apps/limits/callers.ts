@@ -6,17 +6,17 @@ import { RAMP } from './setting.js'
 import { strategy } from './strategies/registry.js'
 import { sleepUntil } from './strategies/waiting.js'
 
-/** What a thread of callers has of its own. */
+/** The parts that each thread of callers has for itself. */
 export interface Part {
-  /** Whether what is done on a schedule is done here. */
+  /** Whether this thread runs the scheduled jobs. */
   readonly keeps: boolean
   readonly bell: Bell
   readonly shared: unknown
-  /** Called when all are connected; gives when the run begins. */
+  /** Called when all callers are connected. Resolves with the times of the run. */
   readonly ready: () => Promise<Times>
 }
 
-/** The workers of one thread, until the run is over. */
+/** Runs the workers of one thread until the run is over. */
 export async function callers(order: Order, part: Part): Promise<void> {
   const { setting, stall, workers } = order
   const offset = wallOffset()
@@ -43,7 +43,7 @@ export async function callers(order: Order, part: Part): Promise<void> {
   )
 }
 
-/** Makes this thread stand still again and again: at other times than other threads. */
+/** Blocks this thread repeatedly, at other times than other threads. */
 function standStill({ every, length }: NonNullable<Order['stall']>, thread: number): void {
   const nowhere = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   const next = (delay: number): void => {

@@ -10,7 +10,7 @@ import { strategies } from './strategies/registry.js'
 import type { Strategy } from './strategies/strategy.js'
 import { LEGEND, table } from './table.js'
 
-/** How the comparison ends. */
+/** Exit statuses. */
 const EXIT = { fine: 0, failed: 1, usage: 2 } as const
 
 interface Parsed extends Setting {
@@ -21,7 +21,7 @@ interface Parsed extends Setting {
   readonly picture?: string
 }
 
-/** Executes the command line of the comparison and gives its exit status. */
+/** Executes the command line of the comparison and returns its exit status. */
 export async function limits(args: readonly string[]): Promise<number> {
   const modes: readonly Mode[] = ['tasks', 'threads', 'processes']
   const command = applicationCommand('limits')
@@ -96,7 +96,7 @@ function pictureNextTo(json: string | undefined): string {
   return json === undefined ? 'limits.svg' : json.replace(/(\.json)?$/, '.svg')
 }
 
-/** Why strategies were not run. */
+/** Explains why strategies did not run. */
 function leftOut(others: readonly Strategy[], mode: Mode): string {
   const names = (some: readonly Strategy[]): string => some.map(({ name }) => name).join(', ')
   const unable = others.filter(({ modes }) => !modes.includes(mode))

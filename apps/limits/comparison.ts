@@ -8,26 +8,26 @@ import { simulate } from './simulation.js'
 import { starve } from './starvation.js'
 import type { Strategy } from './strategies/strategy.js'
 
-/** What a scenario showed of one strategy. */
+/** Result of one strategy in a scenario. */
 export interface Outcome {
   readonly figures: Figures
   readonly run: Run
 }
 
-/** Number of strategies that run at the same time: few enough not to disturb each other. */
+/** Number of strategies that run at the same time: small enough that they do not disturb each other. */
 const TOGETHER = { tasks: 4, threads: 1, processes: 1 } as const
 
-/** How long a rehearsal is, in seconds. */
+/** Duration of a rehearsal, in seconds. */
 const REHEARSAL = 3
-/** A longer run meets what a short one did not: the guard is this multiple of what the rehearsal needed. */
+/** Factor from the guard that the rehearsal needed to the guard of the run: a longer run can have worse delays. */
 const CAUTION = 2
-/** The guard is a multiple of this, and no longer than the second that it is added to, in milliseconds. */
+/** The guard is a multiple of this, and at most a second, in milliseconds. */
 const STEP = 10
 
-/** About how long the processes of a run take to start, connect and end, in seconds. */
+/** Approximate time that the processes of a run take to start, connect and end, in seconds. */
 const AROUND_A_RUN = 3
 
-/** About how long a scenario takes, in seconds. @param redis as of `compare`. */
+/** Estimates the duration of a scenario, in seconds. @param redis the same as for `compare`. */
 export function secondsFor(
   strategies: readonly Strategy[],
   { mode, seconds }: Setting,
@@ -41,14 +41,14 @@ export function secondsFor(
   }, 0)
 }
 
-/** Whether a strategy can be run for workers that live there. @param redis the URL of a server, if there is one. */
+/** Whether a strategy can run with workers of this mode. @param redis the URL of a server, if there is one. */
 export function isAble({ modes, onRedis }: Strategy, mode: Mode, redis: string | undefined): boolean {
   return modes.includes(mode) && (!onRedis || redis !== undefined)
 }
 
 /**
- * Runs all strategies through a scenario; those that can't be simulated are left out where it is.
- * @param redis the URL of a server for those that count there; without it they are left out.
+ * Runs all strategies through a scenario. A simulated scenario skips strategies that can't be simulated.
+ * @param redis the URL of a server for strategies that count in Redis; without it they are skipped.
  */
 export async function compare(
   strategies: readonly Strategy[],
@@ -84,7 +84,7 @@ export async function compare(
   return strategies.flatMap(one => byStrategy.get(one) ?? [])
 }
 
-/** The strategies that run at the same time. Those with a guard are together, because they need a rehearsal. */
+/** Groups strategies that run at the same time. Strategies with a guard are together, because they need a rehearsal. */
 function batchesOf(
   strategies: readonly Strategy[],
   mode: Mode,
@@ -98,7 +98,9 @@ function batchesOf(
   return batches
 }
 
-/** The guard for a run: more than those that have one needed in a short run without it, in milliseconds. */
+/**
+ * Returns the guard for a run, in milliseconds. Measures in a short run without a guard how much the strategies need.
+ */
 async function rehearsed(
   batch: readonly Strategy[],
   setting: Setting,

@@ -1,44 +1,49 @@
 import type { Call } from './call.js'
 import { SECOND, type Setting } from './setting.js'
 
-/** What one strategy did. */
+/** Figures of one strategy. */
 export interface Figures {
   readonly name: string
   /** Calls that arrived within the run. */
   readonly calls: number
-  /** How many the limit allows in that time. */
+  /** Maximum number of calls that the limit allows in that time. */
   readonly ideal: number
-  /** The most calls that the strategy let through within any second. */
+  /** Maximum number of calls that the strategy let through within any second. */
   readonly worstGranted: number
-  /** The most calls that arrived within any second. More than were let through: their ways differed. */
+  /**
+   * Maximum number of calls that arrived within any second. Exceeds `worstGranted` only if calls took different times
+   * to arrive.
+   */
   readonly worstWindow: number
-  /** The most calls that arrived within a second of the clock. */
+  /** Maximum number of calls that arrived within a second of the wall clock. */
   readonly worstCalendarSecond: number
-  /** Seconds of the run in which less than nine tenths of the limit arrived although callers were waiting. */
+  /** Number of seconds in which less than nine tenths of the limit arrived although callers were waiting. */
   readonly idleSeconds: number
-  /** Whether no caller went before one that had asked earlier. */
+  /** Whether callers got their permits in the order in which they asked. */
   readonly orderKept: boolean
-  /** By how much its windows were longer than a second; undefined where a strategy has no such guard. */
+  /**
+   * Time by which its windows were longer than a second, in milliseconds; undefined if the strategy has no such guard.
+   */
   readonly guard: number | undefined
 }
 
 /** A run as the service saw it. */
 export interface Run {
   readonly calls: readonly Call[]
-  /** When it began: on the clock of the calls. */
+  /** Start of the run, on the clock of the calls. */
   readonly startedAt: number
-  /** Milliseconds since 1970 less the clock of the calls. */
+  /** Milliseconds since 1970 minus the clock of the calls. */
   readonly wallOffset: number
-  /** By how much the way from a permit to the service was taken to vary, in milliseconds. */
+  /** Assumed variation of the time from a permit to the arrival of its call, in milliseconds. */
   readonly guard: number | undefined
 }
 
-/** Below this part of the limit a second counts as idle. */
+/** A second with less than this part of the limit counts as idle. */
 const BUSY = 0.9
-/** Callers that ask or go within this time of each other count as simultaneous, in milliseconds. */
+/** Requests, or permits, within this time of each other count as simultaneous, in milliseconds. */
 const SAME_TIME = 50
 
-/** Sums up a run. */
+/** Calculates the figures of a run. */
 export function figures(name: string, { limit, seconds }: Setting, run: Run): Figures {
   const { startedAt } = run
   const within = run.calls.filter(({ arrived }) => arrived < startedAt + seconds * SECOND)
@@ -56,21 +61,22 @@ export function figures(name: string, { limit, seconds }: Setting, run: Run): Fi
   }
 }
 
-/** By how much the ways of calls to the service differed, in milliseconds. */
+/** Returns the difference between the longest and the shortest time from a permit to its arrival, in milliseconds. */
 export function spread({ calls }: Run): number {
   const ways = calls.map(({ arrived, sent }) => arrived - sent)
   return Math.max(...ways) - Math.min(...ways)
 }
 
 /**
- * By how much the shortest time in which one call more than the limit arrived was less than a second, in milliseconds.
+ * Returns by how much the shortest period in which one call more than the limit arrived is shorter than a second, in
+ * milliseconds.
  */
 export function shortfall({ calls }: Run, limit: number): number {
   const arrivals = calls.map(({ arrived }) => arrived).sort((a, b) => a - b)
   return SECOND - Math.min(...arrivals.slice(limit).map((arrival, index) => arrival - arrivals[index]!))
 }
 
-/** The most arrivals within any second, its end not included. @param arrivals in order. */
+/** Returns the maximum number of arrivals within any second, without its end. @param arrivals in order. */
 export function worstWindow(arrivals: readonly number[]): number {
   let worst = 0
   let first = 0
@@ -81,7 +87,7 @@ export function worstWindow(arrivals: readonly number[]): number {
   return worst
 }
 
-/** Arrivals in each second that has any, counted from `origin`. */
+/** Counts the arrivals in each second that has any. Seconds are numbered from `origin`. */
 function counts(arrivals: readonly number[], origin: number): Map<number, number> {
   const bySecond = new Map<number, number>()
   for (const arrival of arrivals) {
@@ -100,13 +106,13 @@ function idleSeconds(arrivals: readonly number[], limit: number, seconds: number
   return idle
 }
 
-/** Whether each went before all who had asked later, where the two can be distinguished. */
+/** Whether callers got their permits in the order in which they asked, as far as the times can be distinguished. */
 export function orderKept(calls: readonly Call[]): boolean {
   const bySending = [...calls].sort((a, b) => a.sent - b.sent)
   let latest = -Infinity
   let before = 0
   for (const { asked, sent } of bySending) {
-    // The latest asker of all who went clearly earlier.
+    // The latest request among those that were clearly granted earlier.
     for (; bySending[before]!.sent < sent - SAME_TIME; before++) {
       latest = Math.max(latest, bySending[before]!.asked)
     }

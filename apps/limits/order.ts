@@ -4,23 +4,23 @@ import type { Setting } from './setting.js'
 export interface Order {
   readonly strategy: string
   readonly setting: Setting
-  /** The numbers of the workers that live in it, from 0. */
+  /** The numbers of the workers in this process, from 0. */
   readonly workers: readonly number[]
-  /** Of the service. */
+  /** Port of the service. */
   readonly port: number
-  /** Under which the service notes the calls. */
+  /** Path under which the service records the calls. */
   readonly path: string
-  /** Where processes share what they count. */
+  /** URL of the engine in which processes share their counts. */
   readonly engine: string
-  /** Of what they count there. */
+  /** Name of the limit in that engine. */
   readonly name: string
-  /** By how much the way from a permit to the service may vary, in milliseconds. */
+  /** Assumed variation of the time from a permit to the arrival of its call, in milliseconds. */
   readonly jitter: number
-  /** Each thread stands still for `length` every `every`, in milliseconds. */
+  /** Each thread blocks for `length` every `every`, in milliseconds. */
   readonly stall?: { readonly every: number; readonly length: number } | undefined
 }
 
-/** When a run begins and ends: on the machine's monotonic clock. All callers get it when all are connected. */
+/** Start and end of a run, on the machine's monotonic clock. Callers receive them when all callers are connected. */
 export interface Times {
   readonly startAt: number
   readonly endAt: number

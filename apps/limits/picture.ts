@@ -3,10 +3,10 @@ import { drawn } from '../drawing.js'
 import type { Outcome } from './comparison.js'
 import { SECOND, type Setting } from './setting.js'
 
-/** How often the curve is redrawn, in milliseconds. */
+/** Distance between two points of the curve, in milliseconds. */
 const STEP = 100
 
-/** For each strategy, how many calls the second before brought, over time: a picture in SVG. */
+/** Draws for each strategy, over time, the number of calls that arrived in the preceding second. Returns SVG. */
 export function picture(outcomes: readonly Outcome[], setting: Setting): Promise<string> {
   const { limit, seconds } = setting
   const values = outcomes.flatMap(({ figures: { name }, run }) => {
@@ -31,7 +31,7 @@ export function picture(outcomes: readonly Outcome[], setting: Setting): Promise
           encoding: { x, y: { ...y, field: 'calls' } },
         },
         {
-          // What is within the limit hides the rest.
+          // Covers the part of the red area that is within the limit.
           transform: [{ calculate: 'min(datum.calls, datum.limit)', as: 'within' }],
           mark: { type: 'area', color: '#4c78a8' },
           encoding: { x, y: { ...y, field: 'within' } },
@@ -42,7 +42,7 @@ export function picture(outcomes: readonly Outcome[], setting: Setting): Promise
   return drawn(specification)
 }
 
-/** At each step, and whenever a call arrives, how many arrived in the second before. */
+/** Returns for each step the time in seconds and the most calls within a second that ended during the step. */
 function curve(arrivals: readonly number[], seconds: number): readonly (readonly [number, number])[] {
   const points: (readonly [number, number])[] = []
   let first = 0

@@ -14,14 +14,14 @@ export const realClock: Clock = {
   },
 }
 
-/** How long the wall clock is watched, so that one of its steps of a millisecond is seen. */
+/** Time for which the wall clock is read, in milliseconds: long enough to see it advance by a millisecond. */
 const WATCHED = 3
 
-/** Milliseconds since 1970 less the clock above. */
+/** Returns milliseconds since 1970 minus the time of {@link realClock}. */
 export function wallOffset(): number {
   const end = realClock.now() + WATCHED
   let offset = -Infinity
-  // At least once, however long this thread is kept from the processor meanwhile.
+  // Reads at least once, even if this thread does not get the processor during that time.
   do {
     offset = Math.max(offset, Date.now() - realClock.now())
   } while (realClock.now() < end)

@@ -13,17 +13,17 @@ import { SECOND, type Setting } from './setting.js'
 import type { Strategy } from './strategies/strategy.js'
 import { sleep } from './strategies/waiting.js'
 
-/** Between the order to begin and the beginning, in milliseconds. */
+/** Minimum time between the order to begin and the beginning, in milliseconds. */
 const HEAD_START = 200
-/** Maximum time for which the last calls are on their way, in milliseconds. */
+/** Time to wait for the last calls to arrive, in milliseconds. */
 const LAST = 500
-/** Number of processes over which workers are spread, where they run in processes. */
+/** Maximum number of processes over which workers are spread, in mode `processes`. */
 const PROCESSES = 8
 
 /**
- * Runs strategies at the same time for the duration of the setting, each in processes of its own.
- * @param redis the URL of the server for those that count there.
- * @param guard by how much the way from a permit to the service may vary, in milliseconds.
+ * Runs strategies at the same time for the duration of the setting, each in its own processes.
+ * @param redis the URL of the server for strategies that count in Redis.
+ * @param guard assumed variation of the time from a permit to the arrival of its call, in milliseconds.
  */
 export async function realRuns(
   strategies: readonly Strategy[],
@@ -54,7 +54,7 @@ export async function realRuns(
   let startAt: number
   try {
     await Promise.all(children.map(ready))
-    // A whole second of the clock, so that the seconds of the run are those of the calendar.
+    // Starts at a whole second of the wall clock, so that the seconds of the run are calendar seconds.
     startAt = Math.ceil((realClock.now() + offset + HEAD_START) / SECOND) * SECOND - offset
     const endAt = startAt + setting.seconds * SECOND
     for (const child of children) child.send({ startAt, endAt } satisfies Times)
@@ -73,7 +73,7 @@ export async function realRuns(
   )
 }
 
-/** The workers of each process. */
+/** Returns the workers of each process. */
 function spread({ workers, mode }: Setting): readonly (readonly number[])[] {
   const numbers = Array.from({ length: workers }, (_, index) => index)
   if (mode !== 'processes') return [numbers]

@@ -1,19 +1,22 @@
 import type { Trouble } from './simulation.js'
 import type { Order } from './order.js'
 
-/** What the callers have to live with. */
+/** The conditions under which callers work. */
 export interface Scenario {
   readonly name: string
-  /** Of the table. */
+  /** Title of the table. */
   readonly title: string
-  /** Under the virtual clock, minimum number of seconds; undefined: on the real one, against the service. */
+  /**
+   * Minimum duration in seconds, and disturbance, under the virtual clock. Undefined: runs in real time with the
+   * service.
+   */
   readonly simulated?: { readonly seconds: number; readonly trouble: Trouble }
   readonly stall?: Order['stall']
-  /** Number of threads for each core that spin during the run. The callers get the processor last. */
+  /** Number of threads for each core that spin during the run. The callers have a lower priority. */
   readonly spinners?: number
 }
 
-/** All of them; the first is the plain one. */
+/** All scenarios. The first one has no disturbance. */
 export const scenarios: readonly Scenario[] = [
   { name: 'calm', title: 'calm' },
   {

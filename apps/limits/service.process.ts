@@ -5,8 +5,8 @@ import { SERVICE_TIME } from './setting.js'
 import { realClock } from './real-clock.js'
 
 /**
- * The service that is called, in a process of its own. It records when each call arrives, and reports on `/calls` what
- * arrived under a path.
+ * The service, in its own process. It records the arrival of each call. A GET request to a path returns the calls that
+ * arrived there.
  */
 const calls = new Map<string, Call[]>()
 
@@ -20,7 +20,7 @@ const server = createServer((request, response) => {
   const [asked, sent] = [Number(searchParams.get('asked')), Number(searchParams.get('sent'))]
   let noted = calls.get(pathname)
   if (!noted) calls.set(pathname, (noted = []))
-  // The calls by which a worker gets ready do not count.
+  // The calls of the warm-up do not count.
   if (asked > 0) noted.push({ asked, sent, arrived })
   setTimeout(() => response.end(), SERVICE_TIME)
 })

@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Call } from './call.js'
 
-/** A service that counts, in a process of its own. */
+/** A service that counts its calls, in its own process. */
 export interface Service extends AsyncDisposable {
   readonly port: number
-  /** What arrived at a path. */
+  /** Returns the calls that arrived at a path. */
   calls(path: string): Promise<readonly Call[]>
 }
 

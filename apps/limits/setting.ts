@@ -1,20 +1,19 @@
-/** Where the callers live. */
+/** Where the callers run. */
 export type Mode = 'tasks' | 'threads' | 'processes'
 
-/** What all strategies are given alike. */
+/** The settings that are the same for all strategies. */
 export interface Setting {
   readonly workers: number
-  /** Calls a second. */
+  /** Calls per second. */
   readonly limit: number
   readonly seconds: number
   readonly mode: Mode
 }
 
-/** What a second is, in milliseconds. */
 export const SECOND = 1000
 
-/** How long after the first worker the others begin, in milliseconds: in the middle of a window. */
+/** Time from the start of the first worker to that of the others, in milliseconds: within a window. */
 export const RAMP = 300
 
-/** How long the service takes to answer, in milliseconds. */
+/** Response time of the service, in milliseconds. */
 export const SERVICE_TIME = 100

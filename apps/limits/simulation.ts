@@ -6,18 +6,18 @@ import { RAMP, SECOND, SERVICE_TIME, type Setting } from './setting.js'
 import type { Strategy } from './strategies/strategy.js'
 import { sleep } from './strategies/waiting.js'
 
-/** What goes wrong in a simulation, in milliseconds. */
+/** Disturbances in a simulation. All times are in milliseconds. */
 export interface Trouble {
-  /** What is scheduled from `from` on runs `by` later. */
+  /** Scheduled jobs that are due between `from` and `from + by` run at `from + by`. */
   readonly late?: { readonly from: number; readonly by: number }
-  /** The callers' thread stands still for `length` every `every`. */
+  /** The callers' thread blocks for `length` every `every`. */
   readonly stall?: { readonly every: number; readonly length: number }
 }
 
-/** The time at which it starts: a whole second, as of a clock that shows some. */
+/** Time of the virtual clock at the start of a simulation: a whole second, and not 0. */
 const START = 1000 * SECOND
 
-/** Runs a strategy under a clock that stands still until it is advanced. Calls arrive when they are sent. */
+/** Runs a strategy under a virtual clock. Calls arrive when they are sent. */
 export async function simulate(strategy: Strategy, setting: Setting, trouble: Trouble = {}): Promise<Run> {
   const { workers, limit, seconds } = setting
   const clock = new VirtualClock(START)
@@ -50,14 +50,14 @@ export async function simulate(strategy: Strategy, setting: Setting, trouble: Tr
   return { calls, startedAt: START, wallOffset: 0, guard: undefined }
 }
 
-/** Lets time pass. A caller that falls due meanwhile continues at its time, or late where the thread stands still. */
+/** Advances the clock to `end`. Each caller continues when its timer is due, or late if the thread blocks. */
 async function goOn(clock: VirtualClock, end: number, { stall }: Trouble): Promise<void> {
   let stallAt = stall ? clock.now() + stall.every : Infinity
   await settled()
   while (clock.now() < end) {
     const next = Math.min(clock.nextAt() ?? end, stallAt, end)
     clock.advance(Math.max(next - clock.now(), 0))
-    // Nothing stands still between a timer and what it sets off.
+    // The thread never blocks between a timer and the callers that it wakes.
     await settled()
     if (stall && clock.now() >= stallAt) {
       clock.freeze(stall.length)
@@ -67,7 +67,7 @@ async function goOn(clock: VirtualClock, end: number, { stall }: Trouble): Promi
   }
 }
 
-/** A clock whose tasks are late in one stretch of time. */
+/** Returns a clock that delays the tasks of one period to the end of that period. */
 function lateClock(clock: Clock, late: { readonly from: number; readonly by: number }): Clock {
   const from = START + late.from
   return {

@@ -1,2 +1,2 @@
-/** Takes all the processor time that it gets. */
+/** Uses all the processor time that it gets. */
 while (true) Math.sqrt(Math.random())

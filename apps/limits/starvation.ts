@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
 
-/** Threads that take the processor from everyone else until they are disposed of. */
+/** Starts threads that keep the processor busy. Disposing of the result ends them. */
 export function starve(threads: number): AsyncDisposable {
   const spinners = Array.from(
     { length: threads },

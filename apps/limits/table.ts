@@ -13,17 +13,17 @@ const HEADING = [
   'order',
   'guard',
 ]
-/** The columns after the one with the names. */
+/** Indexes of the columns with figures. */
 const FIGURES = [...HEADING.keys()].slice(1)
 
-/** Explains the columns whose names do not. */
+/** Explains the columns that are not self-explanatory. */
 export const LEGEND = `granted: the most calls that a strategy let through in any second, by its own clock
 arrived: the most calls that reached the service in any second
 !: above the limit. Where only "arrived" has it, the strategy kept the limit, and the machine or the network
 delayed some calls on their way to the service
 `
 
-/** The figures of one scenario as text. A window above the limit is marked. */
+/** Formats the figures of one scenario as text. Marks a window above the limit. */
 export function table(title: string, { limit }: Setting, all: readonly Figures[]): string {
   const lines = all.map(one => [
     one.name,

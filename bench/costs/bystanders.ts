@@ -5,7 +5,7 @@ import { forked, type ForkedSubject } from '../processes/forked.js'
 import type { Work } from '../work.js'
 import { inBox } from './in-box.js'
 
-/** Code that has nothing to do with locks: one asynchronous call inside another. */
+/** Code that does not use locks: one asynchronous call inside another. */
 const plain: Operations = {
   async batch(count) {
     for (let index = 0; index < count; index++) await outer(index)
@@ -38,7 +38,7 @@ const ALONE = 'before any run'
 const FOLLOWED = 'after a run, tasks followed'
 const NOT_FOLLOWED = 'after a run, tasks not followed'
 
-/** What following tasks costs the rest of the process. */
+/** The cost of following tasks for other code in the process. */
 export const bystanders: Work = {
   part: 'costs',
   name: 'other asynchronous code in the process',

@@ -23,7 +23,7 @@ function observed(name: string, observe: () => void): ForkedSubject {
   })
 }
 
-/** The same with a copy of the package that never looks whether anybody listens. */
+/** The same with a copy of the package that never checks for listeners. */
 function unobservable(name: string): ForkedSubject {
   return forked(name, async place => {
     const folder = await mkdtemp(join(place.folder, 'unobservable-'))
@@ -55,7 +55,7 @@ const LISTENER = 'a listener on each channel'
 const METRICS = 'OpenTelemetry, metrics'
 const ALL = 'OpenTelemetry, metrics and spans'
 
-/** What subscribing to lock events costs, and unsubscribing. */
+/** The cost of subscribing to lock events, and the cost that remains after unsubscribing. */
 export const listeners: Work = {
   part: 'costs',
   name: 'a mutex of the memory engine, observed',
@@ -73,7 +73,7 @@ export const listeners: Work = {
     }),
   ],
   comparisons: [
-    // Off means free: neither the checks cost anything, nor does what has listened once.
+    // Without listeners there is no cost, neither for the checks nor after a listener has unsubscribed.
     { measure: 'opsPerSecond', of: NO_LISTENER, to: DEAF, goal: { atLeast: 0.95 } },
     { measure: 'opsPerSecond', of: NO_LONGER, to: NO_LISTENER, goal: { atLeast: 0.95 } },
     ...[LISTENER, METRICS, ALL].map(of => ({ measure: 'opsPerSecond' as const, of, to: NO_LISTENER })),

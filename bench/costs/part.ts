@@ -3,5 +3,5 @@ import { bystanders } from './bystanders.js'
 import { listeners } from './listeners.js'
 import { verbs } from './verbs.js'
 
-/** What our own features cost compared with each other; nothing here says anything about other libraries. */
+/** The costs of Signalbox's features, compared with each other and not with other libraries. */
 export const costWorks: readonly Work[] = [verbs, bystanders, listeners]

@@ -5,7 +5,7 @@ import { forked } from '../processes/forked.js'
 import type { Work } from '../work.js'
 import { inBox } from './in-box.js'
 
-/** Acquiring and releasing on the memory engine; `lockOf` is called again each time, as callers write it. */
+/** Acquires and releases on the memory engine. Calls `lockOf` each time, as callers write it. */
 function acquired(lockOf: (box: Box) => Lock): (box: Box) => Operations {
   return box => ({
     async batch(count) {
@@ -24,13 +24,13 @@ function acquired(lockOf: (box: Box) => Lock): (box: Box) => Operations {
   })
 }
 
-/** The same mutex over and over. */
+/** Acquires and releases the same mutex repeatedly. */
 export function kept(box: Box): Operations {
   const mutex = box.mutex('key')
   return acquired(() => mutex)(box)
 }
 
-/** A task of nothing, run under a mutex. */
+/** Runs an empty task under a mutex. */
 function run(box: Box): Operations {
   const mutex = box.mutex('key')
   const nothing = (): void => undefined
@@ -47,7 +47,7 @@ function run(box: Box): Operations {
   }
 }
 
-/** Two boxes that want the same key by turns, so that each turn goes through the lock table. */
+/** Two boxes that acquire the same key alternately, so that each turn goes through the lock table. */
 function alternating(box: Box, other: Box): Operations {
   const mutexes = [box.mutex('key'), other.mutex('key')] as const
   let turn = 0
@@ -73,7 +73,7 @@ const KEPT = 'mutex, kept in a variable'
 
 let keys = 0
 
-/** What the verbs and the kinds of locks cost compared with each other. */
+/** The costs of the operations and of the kinds of locks, compared with each other. */
 export const verbs: Work = {
   part: 'costs',
   name: 'one lock operation on the memory engine',

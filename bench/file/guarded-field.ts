@@ -1,9 +1,9 @@
 import type { Section } from './lock-cycles.js'
 
 /**
- * What only the holder of a lock may touch where all tasks are of one process: it finds out when two do. It is a field
- * in memory, because passing through a file takes several times as long as a lock that is handed on in the process, and
- * the bench would measure the file.
+ * A section that only the holder of a lock may enter, for tasks of one process. It detects two tasks inside at the same
+ * time. It is a field in memory: a file takes several times as long as a lock that passes from task to task within the
+ * process, so the bench would measure the file.
  */
 export class GuardedField implements Section {
   #isTaken = false

@@ -5,7 +5,7 @@ import type { Section } from './lock-cycles.js'
 const HOLDER = 0
 const TOKEN = 1
 
-/** A file that only the holder of a lock may touch: it finds out when two do. Both of its fields are 64-bit numbers. */
+/** A section in a file, which detects two processes inside at the same time. Its two fields are 64-bit numbers. */
 export class GuardedFile implements Section {
   readonly #descriptor: number
   readonly #holder: bigint

@@ -1,4 +1,4 @@
-/** A process that takes the lock and keeps it until it is killed: `node holder.process.js LIBRARY FOLDER`. */
+/** A process that acquires the lock and keeps it until it is killed: `node holder.process.js LIBRARY FOLDER`. */
 import { ourLockfile, patientLockfile } from '../lockers/proper-lockfile.js'
 
 const [name, folder] = process.argv.slice(2) as [string, string]

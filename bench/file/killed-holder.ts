@@ -6,10 +6,10 @@ import type { LockLibrary } from '../lockers/locker.js'
 import type { Comparison, Sample, Subject, Work } from '../work.js'
 
 const HOLDER = fileURLToPath(new URL('./holder.process.js', import.meta.url))
-/** How long the waiter waits before the holder is killed, in milliseconds. */
+/** Time that the waiter waits before the holder is killed, in milliseconds. */
 const WAIT = 200
 
-/** A holder that is killed while another process waits: how long it takes until that one has the lock. */
+/** Measures how long a waiter in another process needs to acquire the lock of a holder that is killed. */
 export function killedHolder(part: string, libraries: readonly LockLibrary[], comparison: Comparison): Work {
   const subjects = libraries.map(recovering)
   return {

@@ -4,7 +4,7 @@ import { until } from '../processes/busy.js'
 import type { Performance, Window } from '../processes/performer.js'
 import { WaitLog } from '../wait-log.js'
 
-/** What is checked while a lock is held; returns what was wrong. */
+/** A check of exclusion while a lock is held. Its functions return a description of a violation, if any. */
 export interface Section {
   enter(token: bigint | undefined): string | undefined
   leave(): string | undefined
@@ -23,8 +23,8 @@ export interface CyclePerformance extends Performance {
 }
 
 /**
- * Tasks that each lock, pass through a section and unlock, over and over. A cycle that ends after the window does not
- * count, but its wait does, so that the longest waits are not cut off.
+ * Runs tasks that lock, pass through a section and unlock, repeatedly. A cycle that ends after the window does not
+ * count, but its wait does. That keeps the longest waits in the figures.
  */
 export async function lockCycles(
   window: Window,
@@ -43,7 +43,7 @@ export async function lockCycles(
       waits.add(now() - since)
       if (section) {
         broken ??= section.enter(held.token)
-        // So that another task of this process could come in.
+        // Lets another task of this process enter if exclusion fails.
         await PASSED
         broken ??= section.leave()
       }

@@ -6,7 +6,7 @@ import { hotKey, sequential } from './works.js'
 const part = 'lockfile'
 const comparison = { of: ourLockfile.name, to: patientLockfile.name } as const
 
-/** Lock files: the module with the functions of proper-lockfile, compared with it. */
+/** Lock files: Signalbox's module with the functions of proper-lockfile, compared with proper-lockfile. */
 export const lockfileWorks: readonly Work[] = [
   sequential({
     part,

@@ -14,7 +14,7 @@ function waitsLess(to: string, atMost?: number): Comparison {
   return { measure: 'worst wait', of: 'signalbox', to, goal }
 }
 
-// No process waits for a lock there, so it makes no difference how proper-lockfile tries again.
+// No process waits for a lock in these works, so the retries of proper-lockfile make no difference.
 const free = [signalboxFile, patientLockfile, liveMutex]
 
 /** Locks between processes, with the file engine. */

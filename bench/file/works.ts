@@ -6,7 +6,7 @@ import { GuardedField } from './guarded-field.js'
 import { GuardedFile } from './guarded-file.js'
 import { lockCycles, type Section } from './lock-cycles.js'
 
-/** Which libraries are measured, and how the first of them is to compare with the others. */
+/** The libraries to measure, and the comparisons of the first of them with the others. */
 interface Field {
   readonly part: string
   readonly libraries: readonly (LockLibrary | ForeignLibrary)[]
@@ -19,7 +19,7 @@ export function sequential({ part, libraries, comparisons }: Field): Work {
   return { part, name: 'lock and unlock one key', seconds: 0.7, subjects, comparisons }
 }
 
-/** Many tasks of one process, each with a key of its own. */
+/** Many tasks of one process, each with its own key. */
 export function distinctKeys({ part, libraries, comparisons }: Field, tasks: number): Work {
   const keys = Array.from({ length: tasks }, (_, index) => `key-${index}`)
   const subjects = cycling(libraries, { keys, tasks })
@@ -38,7 +38,7 @@ export function hotKey(
   return { part, name, seconds: 2, subjects, comparisons }
 }
 
-/** The libraries as subjects whose tasks lock and unlock. */
+/** Makes a subject of each library, whose tasks lock and unlock. */
 function cycling(
   libraries: Field['libraries'],
   wanted: Pick<Tasks, 'keys' | 'tasks'> & Partial<Pick<Tasks, 'isGuarded'>>,
@@ -72,7 +72,7 @@ async function performerOf(
   }
 }
 
-/** What can distinguish all who may be inside at once. */
+/** Returns a section that all tasks share, in one process or in several. */
 function sectionOf(folder: string, process: number, processes: number): Section {
   return processes === 1 ? new GuardedField() : new GuardedFile(folder, process)
 }

@@ -9,12 +9,12 @@ import type { Engine, Peer } from './engines.js'
 const SIZES = [1, 8, 32, 100]
 /** Maximum number of processes that share the boxes. */
 const MAX_PROCESSES = 4
-/** Part of a fair share that the box with the fewest turns gets at least. */
+/** Minimum share of the box with the fewest turns, as a part of a fair share. */
 const LEAST_SHARE = 0.5
 
 type Keys = 'own' | 'one'
 
-/** Boxes with one caller each, in up to 4 processes: each on a key of its own, or all on one key. */
+/** Boxes with one caller each, in up to 4 processes. Each caller locks its own key, or all lock the same key. */
 export function manyBoxes(engine: Engine): readonly Work[] {
   return (['own', 'one'] as const).flatMap(keys => SIZES.map(size => boxesOf(engine, keys, size)))
 }
@@ -25,7 +25,7 @@ function boxesOf({ part, name: engine, signalbox, ownKeys, oneKey }: Engine, key
   const subjects = [{ library: signalbox }, ...peers].map(({ library }) =>
     subjectOf(library, keys, size, `${engine}: boxes, ${locked}`),
   )
-  // A single box needs no goal: the other parts have theirs.
+  // A single box has no goal here, because other parts have one for it.
   const goalOf = ({ goal }: Peer) => (goal === undefined || size === 1 ? undefined : { atLeast: goal })
   return {
     part,
@@ -50,19 +50,19 @@ function subjectOf(library: Peer['library'], keys: Keys, size: number, picture: 
   const prepare: ForkedSubject['prepare'] = setting => {
     const own = keysOf(setting, keys, size)
     if ('open' in library) return performerOf(library, setting, own, keys === 'one')
-    // A program of another language has one client in each process, and a thread for each box.
+    // A program in another language has one client in each process, and a thread for each box.
     return library.start({ ...setting, keys: own, tasks: own.length, isGuarded: keys === 'one' })
   }
   return forked(library.name, prepare, {
     processes,
     support: library.support,
-    // A new process takes some seconds until its code is compiled.
+    // A new process takes some seconds to compile its code.
     warmUp: 3,
     growth: { picture, line: library.name, size, unit: 'boxes' },
   })
 }
 
-/** The keys of the boxes of one process. */
+/** Returns the keys of the boxes of one process. */
 function keysOf({ process, processes }: Setting, keys: Keys, size: number): string[] {
   const own: string[] = []
   for (let box = process; box < size; box += processes) own.push(keys === 'own' ? `key-${box}` : 'key')

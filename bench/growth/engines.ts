@@ -18,27 +18,27 @@ import {
   signalboxZooKeeper,
 } from '../lockers/signalbox-server.js'
 
-/** A library to compare with, and the ratio of speed that Signalbox has to reach, if any. */
+/** A library to compare with, and the goal for the ratio of Signalbox's speed to its speed, if any. */
 export interface Peer {
   readonly library: LockLibrary | ForeignLibrary
   readonly goal?: number
 }
 
-/** An engine across processes, with peers that do the same on the same server. */
+/** An engine for several processes, with peers that do the same work on the same server. */
 export interface Engine {
-  /** The part of the bench. */
+  /** Name of the part of the bench. */
   readonly part: string
   readonly name: string
-  /** Opens a box on the server whose address is in the folder. */
+  /** Opens a box on the server whose address is in the folder, or on files in the folder. */
   readonly openBox: (folder: string) => Promise<Box>
-  /** Opens a box on a server that a proxy leads to. Absent where there is no network. */
+  /** Opens a box on a server through a proxy. Absent if there is no network. */
   readonly openThrough?: (proxy: Proxy, address: string) => Promise<Box>
   readonly signalbox: LockLibrary
-  /** For boxes that each lock a key of their own. */
+  /** Peers for boxes that each lock their own key. */
   readonly ownKeys: readonly Peer[]
-  /** For boxes that lock the same key. */
+  /** Peers for boxes that lock the same key. */
   readonly oneKey: readonly Peer[]
-  /** For a lock beside many that are held. Keeps each of them with a single request. */
+  /** Peer for a lock next to many held ones. A single request keeps each of them. */
   readonly beside?: LockLibrary
 }
 
@@ -85,7 +85,7 @@ export const engines: readonly Engine[] = [
     part: 'growth-hazelcast',
     name: 'Hazelcast',
     openBox: async folder => open(hazelcastUrl(await toldAddress(folder))),
-    // The member announces its own address, so the client keeps to its first connection.
+    // The member announces its own address, so the client must stay on its first connection.
     openThrough: (proxy, address) =>
       open({
         hazelcast: {
@@ -100,10 +100,10 @@ export const engines: readonly Engine[] = [
   },
 ]
 
-/** An address with the port of a proxy instead of its own. */
+/** Replaces the port of an address with that of a proxy. */
 function through(proxy: Proxy, address: string): string {
   return address.replace(PORT, `$1${proxy.port}`)
 }
 
-/** Port of an address or URL. */
+/** Matches the port of an address or URL. */
 export const PORT = /(127\.0\.0\.1:)(\d+)/

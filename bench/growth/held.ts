@@ -7,7 +7,7 @@ import { comparedToFirst } from './compared.js'
 import type { Engine } from './engines.js'
 
 const SIZES = [10, 1000, 20_000]
-/** Number of keys that are locked at the same time. */
+/** Number of keys that are locked in parallel. */
 const AT_ONCE = 64
 
 /** A lone lock while another process holds many keys. */

@@ -6,7 +6,7 @@ import { farReaders } from './readers.js'
 import { storedValues } from './values.js'
 import { besideWaiters, turnsOfWaiters } from './waiters.js'
 
-/** How the cost of a lock changes with the number of boxes, neighbours, waiters, readers and values. */
+/** The growth of the cost of a lock with the number of boxes, neighbours, waiters, readers and values. */
 export const growthWorks: readonly Work[] = engines.flatMap(engine => [
   ...manyBoxes(engine),
   heldKeys(engine),

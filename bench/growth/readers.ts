@@ -10,7 +10,7 @@ import type { Work } from '../work.js'
 import { PORT, type Engine } from './engines.js'
 
 const CALLERS = 100
-/** Round trips to the server, in milliseconds. */
+/** Round-trip times to the server, in milliseconds. */
 const DISTANCES = [0, 2, 40]
 
 type Ask = (box: Box, key: string) => Promise<Grant>
@@ -23,7 +23,7 @@ const asks: Readonly<Record<string, Ask>> = {
   [PERMITS]: (box, key) => box.semaphore(key, { max: CALLERS }).acquire(),
 }
 
-/** Callers of one far box that may be inside together: how long until all of them are. */
+/** Measures the time until all callers of one distant box hold a shared lock together. */
 export function farReaders({ part, name: engine, signalbox, openThrough }: Engine): readonly Work[] {
   if (!openThrough) return []
   const subject = (kind: string, size: number): ForkedSubject =>

@@ -8,7 +8,7 @@ import { comparedToFirst } from './compared.js'
 import type { Engine } from './engines.js'
 
 const SIZES = [100, 100_000]
-/** Number of values that are written at the same time before it begins. */
+/** Number of values that are written in parallel before the measurement. */
 const AT_ONCE = 256
 
 /** Writes of one value next to others that are stored. */

@@ -12,7 +12,7 @@ const PROCESSES = 4
 const BOXES = 20
 const NEIGHBOURS = [1, 100, 1000]
 const TURNS = [10, 100, 1000]
-/** Each waiter has its own place in the queue, as callers of as many boxes have. */
+/** Each waiter has its own place in the queue, like callers of different boxes. */
 const REQUEST = { ownRequest: true }
 
 /** A lone lock while requests of other boxes wait for one key that is held. */
@@ -41,7 +41,7 @@ export function besideWaiters({ part, name: engine, signalbox, openBox }: Engine
   }
 }
 
-/** Turns of many waiters of 20 boxes on one key, in order. */
+/** Turns of many waiters of 20 boxes for one key. */
 export function turnsOfWaiters({ part, name: engine, signalbox, openBox }: Engine): Work {
   const subject = (size: number): ForkedSubject =>
     forked(waiting(size), setting => turns(openBox, setting, size), {
@@ -63,7 +63,7 @@ function waiting(size: number): string {
   return `${size} ${size === 1 ? 'request waits' : 'requests wait'}`
 }
 
-/** Holds a key that as many requests wait for, and does nothing else. */
+/** Holds a key while `size` requests wait for it, and does nothing else. */
 async function waitingProcess(
   openBox: Engine['openBox'],
   { folder }: Setting,
@@ -88,7 +88,7 @@ async function waitingProcess(
   }
 }
 
-/** Waits until as many requests are in the queue. */
+/** Waits until `size` requests are in the queue. */
 async function queued(box: Box, size: number): Promise<void> {
   for (let waiters = 0; waiters < size;) {
     waiters = 0

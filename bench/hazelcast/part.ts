@@ -9,7 +9,7 @@ function field(goal: Goal): Parameters<typeof sequential>[0] {
   return { part: 'hazelcast', libraries: [signalboxHazelcast, byHand], comparisons: [faster] }
 }
 
-/** One key that many tasks of a process want: what the client's own way of it makes of that, too. */
+/** One key that many tasks of a process want, also with the client's own `LockContext`. */
 function oneProcess(): Work {
   const { libraries, comparisons, ...rest } = field({ atLeast: 1 })
   const toContext: Comparison = {
@@ -24,7 +24,7 @@ function oneProcess(): Work {
   )
 }
 
-/** One key that many processes want: none should wait much longer than the others. */
+/** One key that many processes want. No request should wait much longer than others. */
 function manyProcesses(): Work {
   const work = hotKey(field({ atLeast: 3 }), { processes: 4, tasks: 4 })
   return {

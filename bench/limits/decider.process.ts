@@ -1,18 +1,18 @@
-/** One of the threads that share a limit. */
+/** A thread that shares a limit with others. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { joinLimiter, type SharedLimiterHandle } from 'signalbox/limits'
 import { now } from '../clock.js'
 import { until } from '../processes/busy.js'
 import type { Window } from '../processes/performer.js'
 
-/** What one thread did. */
+/** Results of one thread. */
 export interface Decided {
-  /** Yes and no. */
+  /** Number of attempts to take a permit, successful or not. */
   readonly decisions: number
   readonly permits: number
 }
 
-/** So many decisions between two looks at the clock. */
+/** Number of decisions between two readings of the clock. */
 const BATCH = 100
 
 const own = joinLimiter(workerData as SharedLimiterHandle)

@@ -7,11 +7,11 @@ import { busy } from '../processes/busy.js'
 import { forked, type ForkedSubject } from '../processes/forked.js'
 import type { Work } from '../work.js'
 
-/** So many permits a second that there is always one. */
+/** Permits per second: high enough that one is always available. */
 const LIMIT = 1e9
 const EXACT = 'signalbox, exact to the permit'
 
-/** A decision within the call. */
+/** A subject whose decision is the return value of a call. */
 function decided(name: string, prepare: () => () => boolean): ForkedSubject {
   return subject(name, () => {
     const once = prepare()
@@ -22,7 +22,7 @@ function decided(name: string, prepare: () => () => boolean): ForkedSubject {
   })
 }
 
-/** A decision that comes as a promise. */
+/** A subject whose decision is a promise. */
 function promised(name: string, prepare: () => () => Promise<unknown>): ForkedSubject {
   return subject(name, () => {
     const once = prepare()
@@ -45,7 +45,7 @@ function subject(name: string, prepare: () => (count: number) => Promise<void>):
   })
 }
 
-/** Taking permits that are there, within one thread. */
+/** Taking available permits, within one thread. */
 export const localPermits: Work = {
   part: 'limits',
   name: 'a permit that is there, one thread',
@@ -56,7 +56,7 @@ export const localPermits: Work = {
       return () => own.tryAcquire() !== undefined
     }),
     decided(EXACT, () => {
-      // Of the greatest limit that has an entry for each permit. When it is used up another takes its place.
+      // 10,000 is the greatest limit with an entry for each permit. A new limiter replaces one without permits left.
       const options = { limit: 10_000, per: '1s' } as const
       let own = limiter(options)
       return () => {

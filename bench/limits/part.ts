@@ -4,5 +4,5 @@ import { redisPermits } from './redis.js'
 import { sharedPermits } from './threads.js'
 import { throttlerStorages } from './throttler.js'
 
-/** Rate limits within one process and over a server. */
+/** Rate limits within one process and on a server. */
 export const limitWorks: readonly Work[] = [localPermits, sharedPermits, redisPermits, throttlerStorages]

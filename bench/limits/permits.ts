@@ -4,7 +4,7 @@ import { busy } from '../processes/busy.js'
 import { forked, type ForkedSubject } from '../processes/forked.js'
 
 export const CALLERS = 64
-/** So many permits a second that no caller has to wait for one. */
+/** Permits per second: high enough that no caller waits. */
 export const LIMIT = 1e7
 
 export interface Permits {
@@ -13,8 +13,9 @@ export interface Permits {
 }
 
 /**
- * Callers of one process, each of which takes one permit after the other.
- * @param support starts the server. @param start opens what gives the permits, by the server's URL.
+ * A subject with {@link CALLERS} callers in one process, each of which takes one permit after the other.
+ * @param support starts the server.
+ * @param start opens the source of the permits. Receives the server's URL.
  */
 export function permits(
   name: string,

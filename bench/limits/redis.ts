@@ -18,7 +18,7 @@ const LEASES = 'signalbox, leases of permits'
 const BY_IOREDIS = 'rate-limiter-flexible, by ioredis'
 const BY_NODE_REDIS = 'rate-limiter-flexible, by node-redis'
 
-/** Taking permits that are there, over a Redis server. */
+/** Taking available permits, from a Redis server. */
 export const redisPermits: Work = {
   part: 'limits',
   name: `permits from Redis for ${CALLERS} callers in one process`,

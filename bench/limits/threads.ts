@@ -7,10 +7,10 @@ import type { Work } from '../work.js'
 import type { Decided } from './decider.process.js'
 
 const THREADS = 4
-/** The greatest that threads can share. */
+/** The greatest limit that threads can share. */
 const LIMIT = 1e6
 
-/** @param per milliseconds. @param counted what of the decisions. */
+/** @param per in milliseconds. @param counted the figure that counts as the number of operations. */
 function deciders(name: string, per: number, counted: keyof Decided): ForkedSubject {
   return forked(name, async () => {
     const { handle } = sharedLimiter({ limit: LIMIT, per })
@@ -32,8 +32,8 @@ const DECISIONS = 'signalbox'
 const PERMITS = 'signalbox, permits'
 
 /**
- * Decisions of several threads about one limit. Where a second has a million permits most of them are no; where a
- * hundredth of a second has, nearly all are yes, and only those are counted.
+ * Decisions of several threads about one limit. With a million permits per second, most decisions are no. With a
+ * million per hundredth of a second, nearly all are yes, and only those count.
  */
 export const sharedPermits: Work = {
   part: 'limits',

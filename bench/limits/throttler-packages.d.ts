@@ -1,5 +1,6 @@
 /**
- * The parts that are used here. The packages are there only where the bench was run, and types are checked anywhere.
+ * The parts that are used here. The packages are installed only where the bench was run, but types are checked
+ * everywhere.
  */
 interface ThrottlerStorage {
   increment(

@@ -3,7 +3,7 @@ import { redisSupport } from '../lockers/redis-server.js'
 import type { Work } from '../work.js'
 import { CALLERS, permits, type Permits } from './permits.js'
 
-/** Number of users, each of whom has a limit of his own that he does not reach. */
+/** Number of users. Each has a limit that it does not reach. */
 const USERS = 10_000
 const LIMIT = 1000
 const TTL = 1000
@@ -16,7 +16,7 @@ function requests(storage: ThrottlerStorage, end: () => Promise<unknown>): Permi
   }
 }
 
-/** In a variable, because the type check would follow the name into the built package. */
+/** A variable, so that the type check does not resolve the name to the built package. */
 const ADAPTER: string = 'signalbox-nestjs'
 
 interface Adapter {
@@ -34,7 +34,7 @@ const OWN_MEMORY = 'signalbox, memory'
 const NEST_LAB = '@nest-lab/throttler-storage-redis'
 const NEST = '@nestjs/throttler, memory'
 
-/** The storages of `@nestjs/throttler`. */
+/** Storages of `@nestjs/throttler`. */
 export const throttlerStorages: Work = {
   part: 'limits',
   name: `requests of ${USERS} users, ${CALLERS} at a time, by storages of @nestjs/throttler`,

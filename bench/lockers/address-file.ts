@@ -6,7 +6,7 @@ export function tellAddress(folder: string, address: string): Promise<void> {
   return writeFile(file(folder), address)
 }
 
-/** Where the server of this folder is. */
+/** Reads the address of the server from the folder. */
 export function toldAddress(folder: string): Promise<string> {
   return readFile(file(folder), 'utf8')
 }

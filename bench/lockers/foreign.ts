@@ -6,23 +6,24 @@ import type { Performance } from '../processes/performer.js'
 import { toldAddress } from './address-file.js'
 import type { ForeignLibrary } from './locker.js'
 
-/** Until a virtual machine has compiled what counts, in seconds. */
+/** Time that a virtual machine needs to compile the measured code, in seconds. */
 export const VIRTUAL_MACHINE_WARM_UP = 3
 
 interface ForeignProgram extends Pick<ForeignLibrary, 'name' | 'support' | 'warmUp'> {
   readonly program: Program
-  /** What comes after the argument that gives it its part. */
+  /** Arguments after the JSON argument. */
   readonly more?: readonly string[]
 }
 
 /**
- * A library of another language, in a program whose threads are the tasks. The program gets as JSON in an argument the
- * server's `address`, the `keys` (a thread each, or all threads the same), the number of `tasks`, and, where exclusion
- * is checked, the file that is `guarded`, with the number of this process as `holder`. It says `ready` when it is.
+ * A library of another language, in a program whose threads are the tasks. The program receives one JSON argument: the
+ * server's `address`, the `keys` (one for each thread, or one for all), the number of `tasks`, the `guarded` file if
+ * exclusion is checked, and the number of this process as `holder`. It prints `ready` when it has started.
  *
- * `perform FROM UNTIL` on its standard input, in milliseconds of the monotonic clock, is answered by a line each with
- * what was `broken`, the `waits`, when they began (`requested`), and at last how often the threads `performed`. What
- * goes wrong is `failed`, with the reason, and the program ends at once, as it does at the end of its input.
+ * The line `perform FROM UNTIL` on its standard input starts a window, in milliseconds of the monotonic clock. The
+ * program answers with lines: a `broken` exclusion, the `waits`, the times at which they began (`requested`), and last
+ * the number of cycles of its threads (`performed`). On an error, it prints `failed` with the reason and ends. It also
+ * ends when its input ends.
  */
 export function foreign({ name, support, warmUp, program, more = [] }: ForeignProgram): ForeignLibrary {
   return {
@@ -42,7 +43,7 @@ export function foreign({ name, support, warmUp, program, more = [] }: ForeignPr
       let complaint = `the program of ${name} has ended`
       const gone = new Promise<void>(resolve => child.once('close', () => resolve()))
       child.once('error', error => (complaint = error.message))
-      // An order to a program that has ended is answered by that end.
+      // Writes to a program that has ended fail; the end of its output reports that.
       child.stdin.on('error', () => undefined)
       const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
       const next = async (): Promise<readonly [string, readonly string[]]> => {
@@ -70,7 +71,7 @@ export function foreign({ name, support, warmUp, program, more = [] }: ForeignPr
   }
 }
 
-/** Reads what the program reports about a window. */
+/** Reads the program's report about a window. */
 async function performed(next: () => Promise<readonly [string, readonly string[]]>): Promise<Performance> {
   const waits: number[] = []
   const requested: number[] = []

@@ -5,11 +5,11 @@ import { hazelcastSupport } from './hazelcast-server.js'
 import type { LockLibrary } from './locker.js'
 import { LocalQueues } from './local-queues.js'
 
-/** How long a lock is held at most, in milliseconds: longer than any work takes. */
+/** Maximum time that a lock is held, in milliseconds. It is longer than any work. */
 const LEASE = 600_000
 const WAIT = 60_000
 
-/** A client of its own for each process. */
+/** Connects a client to the member whose address is in the folder. */
 export async function hazelcastClient(folder: string): Promise<Client> {
   return Client.newHazelcastClient({
     clusterName: TEST_CLUSTER,
@@ -18,7 +18,7 @@ export async function hazelcastClient(folder: string): Promise<Client> {
   })
 }
 
-/** A map's lock with a number of its own that rises: tryLock, get, compare-and-set, unlock. */
+/** The lock of a map, with a rising fencing number in another map: tryLock, get, compare-and-set, unlock. */
 export const byHand: LockLibrary = {
   name: 'tryLock, get, compare-and-set and unlock, by hazelcast-client',
   support: hazelcastSupport,
@@ -28,7 +28,7 @@ export const byHand: LockLibrary = {
       client.getMap<string, number>('locks'),
       client.getMap<string, number>('fences'),
     ])
-    // All tasks of one client are the same owner to a member, so they have to queue here.
+    // All tasks of a client are one owner to a member, so they must queue in the process.
     const queues = new LocalQueues()
     return {
       async lock(key) {
@@ -60,7 +60,7 @@ async function raised(fences: IMap<string, number>, key: string): Promise<number
   }
 }
 
-/** The lock of a map, alone, or with a number and an owner that its holder writes. */
+/** The lock of a map, either alone or with an owner and a number that the holder writes. */
 function mapLock(name: string, writes: boolean): LockLibrary {
   return {
     name,
@@ -81,7 +81,7 @@ function mapLock(name: string, writes: boolean): LockLibrary {
   }
 }
 
-/** For one task of each client: all tasks of a client are the same owner to a member. */
+/** For one task per client only, because all tasks of a client are one owner to a member. */
 export const mapLockAlone = mapLock('tryLock and unlock, by hazelcast-client', false)
-/** The least that a lock with an owner and a number needs. For one task of each client. */
+/** The minimum for a lock with an owner and a number. For one task per client only. */
 export const writtenMapLock = mapLock('tryLock, set and unlock, by hazelcast-client', true)

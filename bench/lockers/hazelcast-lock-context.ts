@@ -7,7 +7,9 @@ import type { LockLibrary } from './locker.js'
 const LEASE = 30_000
 const WAIT = 60_000
 
-/** The locks of a map as the client has them since 5.7: each task is an owner of its own to the members. No fence. */
+/**
+ * The locks of a map with the client's `LockContext`, since 5.7. Each task is its own owner to the members. No fence.
+ */
 export const lockContext: LockLibrary = {
   name: 'LockContext of hazelcast-client 5.7',
   support: hazelcastSupport,

@@ -1,5 +1,6 @@
 /**
- * The part that is used here. The package itself is there only where the bench was run, and types are checked anywhere.
+ * The parts that are used here. The package is installed only where the bench was run, but types are checked
+ * everywhere.
  */
 declare module 'live-mutex' {
   interface Options {

@@ -7,7 +7,7 @@ import type { LockLibrary } from './locker.js'
 
 const BROKER = fileURLToPath(new URL('./live-mutex-broker.process.js', import.meta.url))
 
-/** live-mutex with its broker in a process of its own, over a unix socket. */
+/** live-mutex with its broker in a separate process, over a Unix socket. */
 export const liveMutex: LockLibrary = {
   name: 'live-mutex',
   async open(folder) {

@@ -1,8 +1,8 @@
-/** Tasks of one process that wait for each other, by key. */
+/** Queues for the tasks of one process, by key. */
 export class LocalQueues {
   readonly #last = new Map<string, Promise<void>>()
 
-  /** Resolves when all who came before have left; returns what leaves. */
+  /** Resolves when all earlier tasks have left, with a function that leaves. */
   async enter(key: string): Promise<() => void> {
     const before = this.#last.get(key)
     let leave!: () => void

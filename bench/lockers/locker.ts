@@ -1,8 +1,8 @@
 import type { Performer, Setting } from '../processes/performer.js'
 
-/** A lock library, open in one process. */
+/** A lock library that is open in one process. */
 export interface Locker {
-  /** Waits for the lock of a key for as long as it takes. */
+  /** Waits for the lock of a key without a limit. */
   lock(key: string): Promise<Held>
   close(): Promise<void>
 }
@@ -10,33 +10,37 @@ export interface Locker {
 /** A lock that is held. */
 export interface Held {
   unlock(): Promise<void>
-  /** A number that rises from grant to grant, where the library gives one. */
+  /** A number that rises from grant to grant, if the library gives one. */
   readonly token?: bigint
 }
 
-/** A library with locks between processes. */
+/** A library of locks between processes. */
 export interface LockLibrary {
   readonly name: string
-  /** Opens it in one process. @param folder is the same in all processes. @param keys that will be locked. */
+  /**
+   * Opens the library in one process.
+   * @param folder is the same in all processes.
+   * @param keys that will be locked.
+   */
   readonly open: (folder: string, keys: readonly string[]) => Promise<Locker>
-  /** Starts the server that it needs; returns what ends it. */
+  /** Starts the server that the library needs. Returns a function that stops it. */
   readonly support?: (folder: string) => Promise<() => Promise<void>>
 }
 
-/** Which locks the tasks of one process want. */
+/** The locks that the tasks of one process want. */
 export interface Tasks extends Setting {
-  /** One for each task, or one for all. */
+  /** One key for each task, or one for all. */
   readonly keys: readonly string[]
   readonly tasks: number
-  /** Whether it checks that no other client is inside. */
+  /** Whether to check that no other client is inside. */
   readonly isGuarded: boolean
 }
 
-/** A lock library of another language, whose tasks run in a program next to each process. */
+/** A lock library of another language. Its tasks run in a program next to each process. */
 export interface ForeignLibrary {
   readonly name: string
   readonly start: (tasks: Tasks) => Promise<Performer>
   readonly support: (folder: string) => Promise<() => Promise<void>>
-  /** How long it has to work before it is as fast as it gets, if that is longer than usual, in seconds. */
+  /** Time until the program reaches full speed, if that is longer than usual, in seconds. */
   readonly warmUp?: number | undefined
 }

@@ -5,9 +5,9 @@ import type { LockLibrary } from './locker.js'
 import { toldAddress } from './address-file.js'
 import { postgresSupport } from './postgres-server.js'
 
-/** As many tasks of a process as can hold or want a lock, each on a connection of its own. */
+/** Maximum number of connections of a process, and so of tasks that hold or want a lock. */
 const CONNECTIONS = 64
-/** How often a lock that is taken is tried, in milliseconds. */
+/** Interval between attempts to acquire a held lock, in milliseconds. */
 const POLL = 10
 
 interface Statement {
@@ -21,7 +21,11 @@ const unlock: Statement = { name: 'unlock', text: 'select pg_advisory_unlock(has
 const lockWithin: Statement = { name: 'within', text: 'select pg_advisory_xact_lock(hashtext($1))' }
 const row: Statement = { name: 'row', text: 'select 1 from locked where key = $1 for update' }
 
-/** A library of statements over pg. @param take takes the lock on a connection. @param give gives it back. */
+/**
+ * A library of statements with pg.
+ * @param take acquires the lock on a connection.
+ * @param give releases it.
+ */
 function overPg(
   name: string,
   take: (client: pg.PoolClient, key: string) => Promise<unknown>,
@@ -61,7 +65,7 @@ const takeRow: Statement = {
 }
 const freeRow: Statement = { name: 'free', text: 'update held set owner = null where key = $1' }
 
-/** The least that a stored lock with an owner and a token needs: two updates, which do not wait for the disk. */
+/** The minimum for a stored lock with an owner and a token: two updates, which do not wait for the disk. */
 export const twoUpdates: LockLibrary = {
   name: 'two updates with owner and token, not synchronous',
   support: postgresSupport,
@@ -94,14 +98,14 @@ export const twoUpdates: LockLibrary = {
   },
 }
 
-/** A session's advisory lock: it waits in the server, and writes nothing. */
+/** An advisory lock of a session. It waits in the server, and writes nothing. */
 export const advisory = overPg(
   'pg_advisory_lock',
   (client, key) => client.query({ ...lock, values: [key] }),
   released,
 )
 
-/** The same, tried again and again. */
+/** The same, with attempts at intervals. */
 export const polledAdvisory = overPg(
   `pg_try_advisory_lock every ${POLL} ms`,
   async (client, key) => {
@@ -112,7 +116,7 @@ export const polledAdvisory = overPg(
   released,
 )
 
-/** An advisory lock of a transaction that stays open while it is held. */
+/** An advisory lock of a transaction that stays open while the lock is held. */
 export const advisoryWithin = overPg(
   'pg_advisory_xact_lock in an open transaction',
   async (client, key) => {

@@ -4,12 +4,12 @@ import { lock, type LockOptions } from 'proper-lockfile'
 import * as ours from 'signalbox-lockfile'
 import type { LockLibrary } from './locker.js'
 
-/** A lock fails at a locked file unless it has a number of retries; this retries without limit. */
+/** A library that locks files with endless retries. Without retries, locking a locked file fails. */
 function lockfile(name: string, locksFile: typeof lock, retries: LockOptions['retries']): LockLibrary {
   return {
     name,
     async open(folder, keys) {
-      // It locks files that exist.
+      // proper-lockfile locks only files that exist.
       for (const key of keys) await writeFile(join(folder, key), '', { flag: 'a' })
       return {
         lock: async key => ({ unlock: await locksFile(join(folder, key), { retries }) }),
@@ -21,13 +21,13 @@ function lockfile(name: string, locksFile: typeof lock, retries: LockOptions['re
 
 const BACK_OFF = { forever: true, factor: 2, minTimeout: 10, maxTimeout: 1000, randomize: true }
 
-/** Pauses that double from 10 ms up to a second, as one configures a back-off. */
+/** Pauses that double from 10 ms up to a second, a usual back-off. */
 export const patientLockfile = lockfile('proper-lockfile', lock, BACK_OFF)
 
 /** Signalbox with the same options. */
 export const ourLockfile = lockfile('signalbox', ours.lock, BACK_OFF)
 
-/** A look every 5 ms: the least waiting for the most work. */
+/** An attempt every 5 ms: the shortest waits for the most work. */
 export const eagerLockfile = lockfile('proper-lockfile, looking every 5 ms', lock, {
   forever: true,
   factor: 1,

@@ -10,7 +10,7 @@ import type { LockLibrary } from './locker.js'
 import { toldAddress } from './address-file.js'
 import { redisSupport } from './redis-server.js'
 
-/** How long all peers hold a lock unless they renew it, in milliseconds: longer than any work takes. */
+/** Lease of the locks of all peers, in milliseconds. It is longer than any work. */
 const LEASE = 600_000
 const NO_END = 1e9
 
@@ -20,7 +20,7 @@ interface Released extends Redis {
   releaseHeld(key: string, value: string): Promise<number>
 }
 
-/** What the documentation of Redis recommends: SET NX PX, and a script that deletes its own value. */
+/** The lock that the documentation of Redis recommends: SET NX PX, and a script that deletes only its own value. */
 export const rawIoredis: LockLibrary = {
   name: 'SET NX PX and a script, by ioredis',
   support: redisSupport,
@@ -42,7 +42,7 @@ export const rawIoredis: LockLibrary = {
   },
 }
 
-/** The same over the client that Signalbox opens by itself. */
+/** The same with node-redis, the client that Signalbox opens by itself. */
 export const rawNodeRedis: LockLibrary = {
   name: 'SET NX PX and a script, by node-redis',
   support: redisSupport,
@@ -74,7 +74,7 @@ export const rawNodeRedis: LockLibrary = {
   },
 }
 
-/** redlock over one server. */
+/** redlock on one server. */
 export const redlock: LockLibrary = {
   name: 'redlock',
   support: redisSupport,
@@ -112,7 +112,7 @@ export const redisSemaphore: LockLibrary = {
   },
 }
 
-/** Verrou on its Redis driver. */
+/** Verrou with its Redis driver. */
 export const verrou: LockLibrary = {
   name: '@verrou/core',
   support: redisSupport,
@@ -141,7 +141,7 @@ interface Numbered extends Released {
   takeNumbered(key: string, counter: string, value: string, lease: number): Promise<number>
 }
 
-/** The least that a lock with an owner, an expiry and a token needs: a script for each of lock and unlock. */
+/** The minimum for a lock with an owner, an expiry and a token: a script for each of lock and unlock. */
 export const twoScripts: LockLibrary = {
   name: 'two scripts with owner, expiry and token, by ioredis',
   support: redisSupport,
@@ -173,7 +173,7 @@ interface Providing extends Redis {
   provide(list: string, mark: string): Promise<void>
 }
 
-/** A list with one element for each key: BLPOP takes it, in the order of arrival, and RPUSH returns it. No lease. */
+/** A list with one element for each key. BLPOP takes it, in order of arrival, and RPUSH returns it. No lease. */
 export const poppedElement: LockLibrary = {
   name: 'BLPOP and RPUSH, by ioredis',
   support: redisSupport,

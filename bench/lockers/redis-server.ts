@@ -1,7 +1,7 @@
 import { startRedis } from '../../test/support/servers/redis.js'
 import { tellAddress } from './address-file.js'
 
-/** Starts a server and writes its URL for the processes of one subject; returns what ends it. */
+/** Starts a server and writes its URL for the processes of one subject. Returns a function that stops it. */
 export async function redisSupport(folder: string): Promise<() => Promise<void>> {
   const server = await startRedis()
   await tellAddress(folder, server.url)

@@ -2,7 +2,7 @@ import { java } from '../../test/interop/programs.js'
 import { foreign, VIRTUAL_MACHINE_WARM_UP } from './foreign.js'
 import { redisSupport } from './redis-server.js'
 
-/** Redisson's usual lock. */
+/** Redisson's default lock. */
 export const rLock = foreign({
   name: 'RLock of Redisson',
   program: java('RedissonCycles'),
@@ -10,7 +10,7 @@ export const rLock = foreign({
   warmUp: VIRTUAL_MACHINE_WARM_UP,
 })
 
-/** Its lock that is granted in the order in which it was asked for. */
+/** Redisson's lock that grants requests in their order. */
 export const rFairLock = foreign({
   name: 'RFairLock of Redisson',
   program: java('RedissonCycles'),

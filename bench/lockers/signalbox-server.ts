@@ -7,7 +7,9 @@ import { redisSupport } from './redis-server.js'
 import { zooKeeperSupport } from './zookeeper-server.js'
 
 /**
- * Signalbox on a server. @param support starts the server. @param urlOf the URL of a box, from the server's address.
+ * Signalbox on a server.
+ * @param support starts the server.
+ * @param urlOf returns the URL of a box for the server's address.
  */
 function onServer(
   support: NonNullable<LockLibrary['support']>,
@@ -33,7 +35,7 @@ function onServer(
 export const signalboxRedis = onServer(redisSupport)
 export const signalboxZooKeeper = onServer(zooKeeperSupport, address => `zookeeper://${address}`)
 export const signalboxHazelcast = onServer(hazelcastSupport, hazelcastUrl)
-/** Over `pg`. */
+/** With the client `pg`. */
 export const signalboxPostgres = onServer(postgresSupport)
 export const crowdedPostgres = onServer(
   crowdedPostgresSupport,

@@ -2,14 +2,14 @@ import { createClient, CreateMode, type Exception, type Stat } from 'node-zookee
 import { createRequire } from 'node:module'
 import { packageFile } from '../package.js'
 
-/** What the recipe, and the bench of creates, ask of a client. */
+/** The functions of a client that the recipe and the bench of creates need. */
 export interface ZooKeeperClient {
-  /** Makes a node that stays, if it is not there. */
+  /** Creates a persistent node unless it exists. */
   make(path: string): Promise<unknown>
-  /** Makes a node with ten digits at the end of its path; gives that path. */
+  /** Creates a node with ten digits at the end of its path. Returns that path. */
   makeNumbered(path: string, data: Buffer | undefined, isEphemeral: boolean): Promise<string>
   children(path: string): Promise<string[]>
-  /** Waits until a node is gone, or has changed in some way. */
+  /** Waits until a node is deleted, or changes in another way. */
   gone(path: string): Promise<void>
   remove(path: string): Promise<unknown>
   close(): Promise<void>
@@ -51,7 +51,7 @@ export const nodeZooKeeperClient: ZooKeeperPackage = {
   },
 }
 
-/** What a call of the client answers. */
+/** Converts a callback of the client to a promise. */
 function answer<T>(call: (done: (error: Error | Exception | null, value: T) => void) => void): Promise<T> {
   return new Promise((resolve, reject) => {
     call((error, value) => {
@@ -61,7 +61,7 @@ function answer<T>(call: (done: (error: Error | Exception | null, value: T) => v
   })
 }
 
-/** As much of the package as is used here; it lies where it was compiled. */
+/** The parts of the package that are used here. The package is in the folder in which it was compiled. */
 interface Native {
   new (config: { readonly connect: string; readonly timeout: number; readonly debug_level: number }): {
     connect(options: object, done: (error: Error | null) => void): void
@@ -79,7 +79,7 @@ const SESSION = 30_000
 const ANY_VERSION = -1
 const NO_NODE = '-101 '
 
-/** The client in C that the servers' own project maintains, behind an addon. */
+/** The C client of the ZooKeeper project, in a native addon. */
 export const nativeZooKeeper: ZooKeeperPackage = {
   name: 'zookeeper',
   async connect(address) {

@@ -3,7 +3,7 @@ import type { LockLibrary } from './locker.js'
 import { nativeZooKeeper, nodeZooKeeperClient, type ZooKeeperPackage } from './zookeeper-clients.js'
 import { zooKeeperSupport } from './zookeeper-server.js'
 
-/** The lock recipe of ZooKeeper's documentation, as one writes it with a client from npm. */
+/** The lock recipe of ZooKeeper's documentation, written with a client from npm. */
 function recipe({ name, connect }: ZooKeeperPackage): LockLibrary {
   return {
     name: `the recipe, by ${name}`,

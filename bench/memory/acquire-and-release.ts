@@ -8,7 +8,7 @@ import type { Work } from '../work.js'
 
 const TWO_INSIDE = 'two callers were inside at the same time'
 
-/** One key of the memory engine, in the hands of a number of tasks. */
+/** One key of the memory engine that a number of tasks want. */
 function signalbox(tasks: number): Prepare {
   return async () => {
     const box = await open('memory:')
@@ -35,7 +35,7 @@ function signalbox(tasks: number): Prepare {
   }
 }
 
-/** The same with async-mutex, whose release gives nothing to wait for. */
+/** The same with async-mutex, whose release is synchronous. */
 function asyncMutex(tasks: number): Prepare {
   return async () => {
     const mutex = new Mutex()
@@ -61,7 +61,7 @@ function asyncMutex(tasks: number): Prepare {
   }
 }
 
-/** Acquiring and releasing one key within a process. */
+/** Acquires and releases one key within a process. */
 export function acquireAndRelease(name: string, tasks: number): Work {
   return {
     part: 'memory',

@@ -5,14 +5,17 @@ import { until } from '../processes/busy.js'
 import { forked, type ForkedSubject } from '../processes/forked.js'
 import { WaitLog } from '../wait-log.js'
 
-/** What the callers of a process do. */
+/** The operations of the callers of a process. */
 interface Calls {
-  /** Does one operation for the caller of this number. */
+  /** Performs one operation for the caller with this number. */
   do(caller: number): Promise<unknown>
   end(): Promise<unknown>
 }
 
-/** Callers of one process, each of which does one operation after the other. A wait is the whole operation. */
+/**
+ * A subject with callers in one process, each of which performs one operation after the other. A wait is the duration
+ * of an operation.
+ */
 export function callers(name: string, count: number, start: (url: string) => Promise<Calls>): ForkedSubject {
   return forked(
     name,

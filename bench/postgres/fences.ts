@@ -20,7 +20,7 @@ const packages = [
   ['MikroORM', 'mikro-orm'],
 ] as const
 
-/** Each caller holds a lock of its own, and changes a row of its own in each transaction. */
+/** Each caller holds its own lock, and changes its own row in each transaction. */
 function subject(name: string, module: string, isFenced: boolean): ForkedSubject {
   return callers(name, CALLERS, async url => {
     const client = new pg.Client(url)
@@ -48,7 +48,7 @@ function subject(name: string, module: string, isFenced: boolean): ForkedSubject
   })
 }
 
-/** The transactions of packages, with and without a fence as their first statement. */
+/** Transactions of packages, with and without a fence as their first statement. */
 export const postgresFences: readonly Work[] = packages.map(([name, module]) => ({
   part: 'postgres',
   name: `transactions of ${name} by ${CALLERS} callers`,

@@ -8,7 +8,7 @@ import type { Work } from '../work.js'
 const OWN = 'signalbox'
 const FLEXIBLE = 'rate-limiter-flexible, by pg'
 
-/** Taking permits that are there, over a PostgreSQL server. */
+/** Taking available permits, from a PostgreSQL server. */
 export const postgresPermits: Work = {
   part: 'postgres',
   name: `permits for ${CALLERS} callers in one process`,

@@ -9,7 +9,7 @@ const PUTTERS = 32
 const MOVERS = 64
 const ACCOUNTS = 64
 
-/** A table like that of a store, written by hand over a pool with a connection for each caller. */
+/** Creates a table like that of a store, used without Signalbox. The pool has a connection for each caller. */
 async function byHand(url: string, max: number): Promise<pg.Pool> {
   const pool = new pg.Pool({ connectionString: url, max })
   await pool.query('create table stored (key text primary key, version bigint not null, value text not null)')
@@ -26,7 +26,7 @@ const lock = {
   text: 'select key, value from stored where key = any($1) order by key for update',
 }
 
-/** Single values, written by callers that each have their own key. */
+/** Writes of single values by callers that each have their own key. */
 const puts: Work = {
   part: 'postgres',
   name: `values written by ${PUTTERS} callers, each with its own key`,
@@ -48,14 +48,14 @@ const puts: Work = {
   comparisons: [{ measure: 'opsPerSecond', of: OWN, to: 'insert on conflict, by pg' }],
 }
 
-/** Two different accounts. */
+/** Returns two different accounts, chosen at random. */
 function twoAccounts(): [string, string] {
   const from = Math.floor(Math.random() * ACCOUNTS)
   const to = (from + 1 + Math.floor(Math.random() * (ACCOUNTS - 1))) % ACCOUNTS
   return [`account ${from}`, `account ${to}`]
 }
 
-/** Transactions that move something between two accounts, most of which others want at the same time. */
+/** Transactions that move an amount between two accounts. Other callers want most of them at the same time. */
 const transfers: Work = {
   part: 'postgres',
   name: `transactions of 2 of ${ACCOUNTS} keys by ${MOVERS} callers`,
@@ -93,5 +93,5 @@ const transfers: Work = {
   comparisons: [{ measure: 'opsPerSecond', of: OWN, to: 'select for update, by pg' }],
 }
 
-/** Values and transactions over a PostgreSQL server. */
+/** Values and transactions on a PostgreSQL server. */
 export const postgresValues: readonly Work[] = [puts, transfers]

@@ -2,18 +2,18 @@ import { now } from '../clock.js'
 import { WaitLog } from '../wait-log.js'
 import type { Performance, Window } from './performer.js'
 
-/** So many operations are done between two looks at the clock. */
+/** Number of operations between two readings of the clock. */
 const BATCH = 100
 
-/** The fast way and the timed way of the same operation. */
+/** The same operation in two versions, fast and timed. */
 export interface Operations {
-  /** Does a number of them one after another. */
+  /** Performs a number of operations one after another. */
   readonly batch: (count: number) => Promise<void>
-  /** Does one and gives how long it waited, in milliseconds. */
+  /** Performs one operation. Returns its wait, in milliseconds. */
   readonly timed: () => Promise<number>
 }
 
-/** Work whose single operation takes about as long as reading the clock: one in a hundred is timed. */
+/** Performs work whose operations take about as long as reading the clock. Times about one operation in a hundred. */
 export async function busy(window: Window, tasks: number, operations: Operations): Promise<Performance> {
   const waits = new WaitLog()
   let done = 0
@@ -29,7 +29,7 @@ export async function busy(window: Window, tasks: number, operations: Operations
   return { operations: done, doneAt: now(), waits: waits.values() }
 }
 
-/** Waits for a time of the machine's monotonic clock. */
+/** Waits until a time of the machine's monotonic clock. */
 export async function until(time: number): Promise<void> {
   const left = time - now()
   if (left > 0) await new Promise(resolve => setTimeout(resolve, left))

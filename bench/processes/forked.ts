@@ -6,30 +6,35 @@ import { concatenated } from '../wait-log.js'
 import type { Contender, GrowthPoint, Place, Sample, Subject } from '../work.js'
 import type { Answer, Order, Performance, Prepare, Window } from './performer.js'
 
-/** A subject that works in processes of its own: the code and garbage of one can't touch the figures of another. */
+/** A subject in its own processes, so that code and garbage of other subjects do not affect its figures. */
 export interface ForkedSubject extends Subject {
   readonly prepare: Prepare
 }
 
 interface ForkedOptions {
   readonly processes?: number
-  /** Starts what the processes need, such as a server; returns what ends it. */
+  /** Starts what the processes need, such as a server. Returns a function that stops it. */
   readonly support?: ((folder: string) => Promise<() => Promise<void>>) | undefined
-  /** Minimum duration of the warm-up, where that matters, in seconds. */
+  /** Minimum duration of the warm-up, in seconds. */
   readonly warmUp?: number | undefined
   readonly growth?: GrowthPoint | undefined
 }
 
-/** Minimum time until a window can begin, in milliseconds: all processes must receive it. */
+/**
+ * Time between the order to perform and the start of the window, in milliseconds. All processes must receive the order.
+ */
 const HEAD_START = 20
-/** Maximum time until a process is done after the end of a window, or ready after its start; later it has failed. */
+/**
+ * Maximum time from the end of a window to its results, and from the start of a process until it is ready, in
+ * milliseconds. A later process has failed.
+ */
 const PATIENCE = 120_000
-/** Time after which a process that did not end when asked is killed, in milliseconds. */
+/** Time after which a process that does not stop when asked is killed, in milliseconds. */
 const FAREWELL = 20_000
 
 const PARTICIPANT = fileURLToPath(new URL('./participant.process.js', import.meta.url))
 
-/** @param prepare is called in each of the processes. */
+/** Makes a subject in its own processes. @param prepare is called in each of the processes. */
 export function forked(name: string, prepare: Prepare, options: ForkedOptions = {}): ForkedSubject {
   const { processes = 1, support, warmUp, growth } = options
   return {
@@ -115,7 +120,7 @@ class Participant {
     processes: number,
   ): Promise<Participant> {
     const setting = JSON.stringify({ folder, process, processes })
-    // Typed arrays travel as they are.
+    // Sends typed arrays without conversion.
     const child = fork(PARTICIPANT, [work, subject, setting], { serialization: 'advanced' })
     const participant = new Participant(child)
     try {
@@ -142,7 +147,7 @@ class Participant {
     clearTimeout(timer)
   }
 
-  /** @param limit how long it is waited for, in milliseconds. */
+  /** Waits for the next message of the process. @param limit maximum wait, in milliseconds. */
   #answer(limit = PATIENCE): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const child = this.#child

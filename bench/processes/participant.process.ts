@@ -4,7 +4,7 @@ import type { Answer, Order, Setting } from './performer.js'
 
 const [work, subject, setting] = process.argv.slice(2) as [string, string, string]
 
-/** Says something to the bench; without a bench there is nothing left to do. */
+/** Sends a message to the bench. Without a bench, ends the process. */
 function answer(message: Answer): void {
   if (process.connected) process.send!(message)
   else process.exit(1)

@@ -1,25 +1,25 @@
-/** When all processes of a subject work: times of the machine's monotonic clock. */
+/** The period in which all processes of a subject work, on the machine's monotonic clock, in milliseconds. */
 export interface Window {
   readonly startAt: number
   readonly endAt: number
 }
 
-/** What one process did in a window. */
+/** The results of one process in a window. */
 export interface Performance {
   readonly operations: number
   /** Number of open TCP sockets of the process. */
   readonly connections?: number | undefined
-  /** The operations of each box, where shares between boxes count instead of those between processes. */
+  /** The operations of each box, if the shares of boxes matter and not those of processes. */
   readonly perBox?: readonly number[] | undefined
-  /** When the last operation that counts was done, if not at the end of the window. */
+  /** Time at which the last counted operation ended; absent if it was the end of the window. */
   readonly doneAt?: number | undefined
   readonly waits: Float64Array
-  /** When each of the waits began, where order is measured. */
+  /** Time at which each wait began, if order is measured. */
   readonly requested?: Float64Array | undefined
   readonly broken?: string | undefined
 }
 
-/** A subject's part in one process, ready to work. */
+/** The part of a subject in one process, ready to work. */
 export interface Performer {
   perform(window: Window): Promise<Performance>
   stop(): Promise<void>
@@ -29,18 +29,18 @@ export interface Performer {
 export interface Setting {
   /** Shared by all processes of the subject. */
   readonly folder: string
-  /** From 0. */
+  /** Number of the process, from 0. */
   readonly process: number
   readonly processes: number
 }
 
-/** Makes a process ready. */
+/** Prepares a process. */
 export type Prepare = (setting: Setting) => Promise<Performer>
 
-/** From the bench to a process. */
+/** A message from the bench to a process. */
 export type Order = { readonly type: 'perform'; readonly window: Window } | { readonly type: 'stop' }
 
-/** From a process to the bench. */
+/** A message from a process to the bench. */
 export type Answer =
   | { readonly type: 'ready' }
   | { readonly type: 'performed'; readonly performance: Performance }

@@ -5,7 +5,7 @@ import { signalboxRedis } from '../lockers/signalbox-server.js'
 import type { Comparison, Goal, Work } from '../work.js'
 
 const npm = [rawIoredis, rawNodeRedis, redlock, redisSemaphore, verrou]
-// No process waits for a lock there, so it makes no difference how fair it is.
+// No process waits for a lock in these works, so fairness makes no difference.
 const free = [signalboxRedis, ...npm, rLock]
 const wanted = [...free, rFairLock]
 
@@ -21,7 +21,7 @@ function faster(goals: { readonly npm: Goal; readonly redisson?: Goal }, redisso
   return [...against('opsPerSecond', npm, goals.npm), ...against('opsPerSecond', redisson, goals.redisson)]
 }
 
-/** How long is waited at the worst. */
+/** Comparisons of the worst wait. */
 const waitsLess = [
   ...against('worst wait', npm, { atMost: 1 / 10 }),
   ...against('worst wait', [rLock, rFairLock]),

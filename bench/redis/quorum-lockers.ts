@@ -6,17 +6,17 @@ import { tellAddress, toldAddress } from '../lockers/address-file.js'
 import type { LockLibrary } from '../lockers/locker.js'
 
 /**
- * How long redlock holds a lock, in milliseconds, as in the example of its documentation. Between two attempts it keeps
- * the servers that it got, so when several callers share them out, all wait until a lease is over.
+ * Lease of redlock, in milliseconds, as in the example of its documentation. Between two attempts, redlock keeps the
+ * servers that it has locked. So if several callers each lock some of the servers, all wait until a lease has expired.
  */
 const LEASE = 5_000
 
-/** Starts five servers that the processes of one subject find by their folder, and ends some of them again. */
+/** Starts five servers, writes their addresses for the processes of one subject, and then stops `down` of them. */
 function support(down: number): (folder: string) => Promise<() => Promise<void>> {
   return async folder => {
     const servers = await startRedisServers(5)
     await tellAddress(folder, servers.map(({ host, port }) => `${host}:${port}`).join(','))
-    // The first and the third and so on, so that no library has them all together at one end.
+    // Stops every other server, so that the dead ones are not all at one end of the list.
     await Promise.all(
       servers.filter((_, index) => index % 2 === 0 && index < 2 * down).map(one => one.kill()),
     )
@@ -26,7 +26,7 @@ function support(down: number): (folder: string) => Promise<() => Promise<void>>
   }
 }
 
-/** Signalbox over five servers, of which a number are down. */
+/** Signalbox on five servers, some of which are down. */
 export function signalboxQuorum(down: number): LockLibrary {
   return {
     name: 'signalbox',
@@ -44,14 +44,14 @@ export function signalboxQuorum(down: number): LockLibrary {
   }
 }
 
-/** redlock over five servers, of which a number are down. */
+/** redlock on five servers, some of which are down. */
 export function redlockQuorum(down: number): LockLibrary {
   return {
     name: 'redlock',
     support: support(down),
     async open(folder) {
       const clients = (await toldAddress(folder)).split(',').map(host => new Redis(`redis://${host}`))
-      // What can't be reached is tried again by the client itself.
+      // The client itself tries to reach a dead server again.
       for (const client of clients) client.on('error', () => undefined)
       const locks = new Redlock(clients, { retryCount: -1, retryDelay: 200, retryJitter: 100 })
       return {

@@ -21,7 +21,7 @@ function named(work: Work, what: string): Work {
   return { ...work, name: `quorum of five${what}: ${work.name}` }
 }
 
-/** Locks over five independent servers. */
+/** Locks on five independent servers. */
 export const quorumWorks: readonly Work[] = [
   named(sequential(field(0)), ''),
   named(distinctKeys(field(0), 64), ''),

@@ -11,12 +11,12 @@ const ACCOUNTS = 64
 interface Arrangement {
   readonly durable: boolean
   readonly processes: number
-  /** How many transactions each process has under way. */
+  /** Number of transactions that each process runs at the same time. */
   readonly tasks: number
   readonly store?: StoreOptions
 }
 
-/** Transactions that move something between two accounts, which must not change what all accounts have together. */
+/** Transactions that move an amount between two accounts. They must not change the total of all accounts. */
 function transfers({ durable, processes, tasks, store: options }: Arrangement): ForkedSubject {
   const name = [
     durable ? 'durable' : 'not durable',
@@ -56,7 +56,7 @@ async function move(window: Window, store: Store, tasks: number): Promise<Perfor
   return { operations, waits: waits.values(), broken: await imbalance(store) }
 }
 
-/** What is wrong with the accounts as they are in one moment. */
+/** Checks the total of all accounts at one moment. Returns a description if it is wrong. */
 async function imbalance(store: Store): Promise<string | undefined> {
   const accounts = Array.from({ length: ACCOUNTS }, (_, index) => `account ${index}`)
   const done = await store.transaction(accounts, transaction =>
@@ -67,7 +67,7 @@ async function imbalance(store: Store): Promise<string | undefined> {
 
 const TOGETHER: StoreOptions = { group: { maxSize: 64, maxTime: '20ms' } }
 
-/** Transactions of two keys on the file engine. What is called a wait here is the whole transaction. */
+/** Transactions of two keys on the file engine. A wait is the duration of a whole transaction. */
 export const storeTransfers: Work = {
   part: 'store',
   name: `transactions of 2 of ${ACCOUNTS} keys, file engine`,

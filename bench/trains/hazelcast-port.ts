@@ -3,7 +3,7 @@ import { hazelcastSupport } from '../lockers/hazelcast-server.js'
 import type { ForkedSubject } from '../processes/forked.js'
 import { straightPort } from './straight-port.js'
 
-/** The straight port of the train tracker with the client of Hazelcast. */
+/** The direct port of the train tracker to Hazelcast's client. */
 export function hazelcastPort(processes: number): ForkedSubject {
   return straightPort(
     `a straight port, ${processes} ${processes === 1 ? 'process' : 'processes'}`,

@@ -1,11 +1,11 @@
-/** Takes the lock of one location after the other while the tracker runs: `node outsider.process.js URL`. */
+/** Locks one location after the other while the tracker runs: `node outsider.process.js URL`. */
 import { open } from 'signalbox'
 import { now } from '../clock.js'
 import { WaitLog } from '../wait-log.js'
 
 /** The busiest stops of the bundled timetable. */
 const LOCATIONS = ['70011', '70012', '70261', '70262', '70171', '70172', '70021', '70061', '70062', '70211']
-/** Between two locks, milliseconds: an outsider that looks in, not one that wants all there is. */
+/** Pause between two locks, in milliseconds. It keeps the load of the outsider low. */
 const PAUSE = 5
 
 const box = await open(process.argv[2]!, { label: 'outsider' })

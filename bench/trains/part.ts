@@ -12,7 +12,7 @@ const onRedis: MakeState = async () => {
   return { engine: server.url, clear: () => server.stop() }
 }
 
-/** Values wait for its disk. */
+/** Writes of values wait for the disk. */
 const onPostgres: MakeState = async () => {
   const server = await startDurablePostgres()
   return { engine: server.url, clear: () => server.kill() }
@@ -23,13 +23,13 @@ const onHazelcast: MakeState = async () => {
   return { engine: hazelcastUrl(server.address), clear: () => server.kill() }
 }
 
-/** A work of runs of the tracker. Each has a server of its own where the engine has one. */
+/** A work that runs the tracker. Each run has its own server, if the engine has one. */
 function trains(engine: string, rest: Pick<Work, 'subjects' | 'comparisons' | 'targets'>): Work {
   const name = `messages of the train tracker on ${engine}`
   return { part: 'trains', name, seconds: RUN_SECONDS, mostRounds: 3, ...rest }
 }
 
-/** Every commit is durable. */
+/** The tracker on files, where every commit is durable. */
 function onFiles(): Work {
   const [one, two, four, eight] = [tracker(1), tracker(2), tracker(4), tracker(8)]
   return trains('files', {
@@ -48,7 +48,10 @@ function onFiles(): Work {
   })
 }
 
-/** One process and two, each compared with a straight port with as many. */
+/**
+ * The tracker on a Hazelcast member, in one and two processes. Each is compared with a direct port in as many
+ * processes.
+ */
 function onMember(): Work {
   const [one, two] = [tracker(1, onHazelcast), tracker(2, onHazelcast)]
   const [onePort, twoPort] = [hazelcastPort(1), hazelcastPort(2)]

@@ -6,7 +6,7 @@ import { straightPort } from './straight-port.js'
 
 const LOCK = { lockTimeout: 30_000, acquireTimeout: 60_000 }
 
-/** The straight port of the train tracker with redis-semaphore, in four processes. */
+/** The direct port of the train tracker to redis-semaphore, in four processes. */
 export const redisPort = straightPort(
   'a straight port with redis-semaphore',
   4,

@@ -8,10 +8,10 @@ import { forked, type ForkedSubject } from '../processes/forked.js'
 import type { Performance, Window } from '../processes/performer.js'
 import { WaitLog } from '../wait-log.js'
 
-/** Trains that one process drives at the same time. */
+/** Number of trains that one process handles at the same time. */
 const AT_ONCE = 16
 
-/** A lock library with objects next to its locks. */
+/** A lock library with stored objects. */
 export interface ObjectLocker extends Locker {
   get(key: string): Promise<string | null>
   set(key: string, value: string): Promise<unknown>
@@ -26,8 +26,8 @@ interface TrainMessage extends Message {
 }
 
 /**
- * The train tracker as one writes it without a library for it: one message after the other for each train, its locks
- * taken one by one in the order of their keys, each object read and written by itself.
+ * The train tracker written directly with locks, without transactions. It handles the messages of each train one after
+ * another, locks keys one by one in their order, and reads and writes each object separately.
  */
 export function straightPort(
   name: string,
@@ -49,7 +49,7 @@ export function straightPort(
 /** The bundled timetable has no faults. */
 const faultless = { rejected: () => undefined, repaired: () => undefined }
 
-/** The messages of one day, those of each train together. */
+/** Returns the messages of one day, grouped by train. */
 async function trainsOfDay(): Promise<TrainMessage[][]> {
   const path = packageFile('apps/trains/data/caltrain-gtfs')
   const source = await openTimetable({ path, date: undefined, locations: 'stop', days: 1 }, faultless)

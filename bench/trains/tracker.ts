@@ -9,15 +9,15 @@ import type { Contender, Sample, Subject } from '../work.js'
 
 const TRACKER = packageFile('dist/apps/trains/main.js')
 const OUTSIDER = fileURLToPath(new URL('./outsider.process.js', import.meta.url))
-/** Messages of one day of the bundled timetable. */
+/** Number of messages of one day of the bundled timetable. */
 const MESSAGES_A_DAY = 3321
 /**
- * Minimum duration of a run, in seconds. Its processes start again with each, while those of others keep running from
- * round to round, so a short one would mostly measure how they are compiled.
+ * Approximate duration of a run, in seconds. The processes of the tracker start again for each run, while those of
+ * other subjects keep running from round to round. A short run would mostly measure the compilation of its code.
  */
 export const RUN_SECONDS = 20
 
-/** What the tracker writes about a run, as far as it matters here. */
+/** The parts of the tracker's report that are used here. */
 interface Report {
   readonly messages: number
   readonly seconds: number
@@ -26,20 +26,20 @@ interface Report {
   readonly perWorker: readonly { readonly messages: number }[]
 }
 
-/** What the outsider has seen. */
+/** The results of the outsider. */
 interface Outside {
   readonly waits: Float64Array
   readonly times: Float64Array
 }
 
-/** Where a run of the tracker keeps its state. */
+/** The state of a run of the tracker. */
 interface State {
   readonly engine: string
-  /** Removes it, so that the next run starts empty. */
+  /** Removes the state, so that the next run starts empty. */
   clear(): Promise<void>
 }
 
-/** Makes a place for the state of one run. */
+/** Prepares the engine for the state of one run. */
 export type MakeState = (folder: string) => Promise<State>
 
 const inFolder: MakeState = async folder => {
@@ -47,7 +47,10 @@ const inFolder: MakeState = async folder => {
   return { engine: `file:${state}`, clear: () => rm(state, { recursive: true, force: true }) }
 }
 
-/** The train tracker with a number of workers, as `npm start` runs it; the waits are those of a separate process. */
+/**
+ * The train tracker with a number of workers, as `npm start` runs it. The waits are those of the outsider, a separate
+ * process.
+ */
 export function tracker(processes: number, makeState: MakeState = inFolder): Subject {
   const name = processes === 1 ? '1 process' : `${processes} processes`
   return { name, start: async ({ folder }) => new Tracker(folder, processes, makeState) }
@@ -90,7 +93,7 @@ class Tracker implements Contender {
   }
 
   async stop(): Promise<void> {
-    // Every run ends by itself.
+    // Nothing to stop: every run ends by itself.
   }
 
   async #run(engine: string, days: number): Promise<{ report: Report; busyFrom: number; busyTo: number }> {
@@ -109,7 +112,7 @@ class Tracker implements Contender {
     const child = spawn(process.execPath, [TRACKER, ...argv, '--dead-letters', deadLetters], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
-    // It says what it is about to do before it starts, and what came of it at the end.
+    // The tracker prints its settings before it starts, and its results at the end.
     let busyFrom = Infinity
     let busyTo = Infinity
     child.stdout.on('data', () => {

@@ -15,14 +15,14 @@ const DATA = Buffer.alloc(100, 'x')
 
 /** A client that can create a node. */
 interface Creator {
-  /** Adds ten digits to the path. */
+  /** Creates a node. Adds ten digits to the path. */
   create(path: string): Promise<unknown>
   close(): Promise<void>
 }
 
 type Support = typeof zooKeeperSupport
 
-/** What opens one in a process, with the name of its subject. */
+/** Opens a {@link Creator} in a process. */
 interface Creating {
   readonly name: string
   readonly open: (address: string) => Promise<Creator>
@@ -52,7 +52,9 @@ function creating({ name, connect }: ZooKeeperPackage): Creating {
   }
 }
 
-/** Creates through a client, with a number of requests outstanding, on the server whose address is in a folder. */
+/**
+ * Creates nodes through a client, with a number of outstanding requests, on the server whose address is in the folder.
+ */
 function subject(name: string, open: Creating['open'], outstanding: number, support: Support): ForkedSubject {
   return forked(
     name,
@@ -65,7 +67,7 @@ function subject(name: string, open: Creating['open'], outstanding: number, supp
   )
 }
 
-/** As many tasks as requests are to be outstanding; each creates one node after the other. */
+/** Runs one task for each outstanding request. Each task creates one node after the other. */
 async function creates(
   { startAt, endAt }: Window,
   creator: Creator,
@@ -87,7 +89,7 @@ async function creates(
 
 const peers = [nodeZooKeeperClient, nativeZooKeeper]
 
-/** Nodes created as fast as they can be, without any lock. */
+/** Nodes created as fast as possible, without a lock. */
 export const createsWork: Work = {
   part: 'zookeeper',
   name: `nodes of 100 bytes created, ${OUTSTANDING} requests outstanding`,
@@ -103,7 +105,7 @@ export const createsWork: Work = {
   })),
 }
 
-/** Nodes created by Signalbox's client on servers of several kinds: what the disk and the number of servers cost. */
+/** Nodes created by Signalbox's client on several kinds of servers. Shows the cost of the disk and of more servers. */
 export const serverWorks: readonly Work[] = [
   { outstanding: 1, name: 'nodes of 100 bytes created one after another, by the kind of servers' },
   { outstanding: OUTSTANDING, name: `${OUTSTANDING} requests outstanding, by the kind of servers` },

@@ -4,13 +4,13 @@ import { startZooKeeper, type ZooKeeperServerOptions } from '../../test/support/
 import { tellAddress } from '../lockers/address-file.js'
 import { zooKeeperSupport } from '../lockers/zookeeper-server.js'
 
-/** Servers that differ in what a write has to wait for. */
+/** A kind of server. Kinds differ in what delays a write. */
 interface ServerKind {
   readonly name: string
   readonly support: typeof zooKeeperSupport
 }
 
-/** Linux keeps what is in here in memory. */
+/** Linux keeps files in this folder in memory. */
 const RAM_DISK = '/dev/shm/'
 
 async function alone(folder: string, options: ZooKeeperServerOptions): Promise<() => Promise<void>> {
@@ -19,7 +19,7 @@ async function alone(folder: string, options: ZooKeeperServerOptions): Promise<(
   return () => server.stop()
 }
 
-/** The first one is what the others are compared with. */
+/** All kinds. The others are compared with the first one. */
 export const serverKinds: readonly ServerKind[] = [
   { name: 'one server', support: zooKeeperSupport },
   {

@@ -10,9 +10,9 @@ import { checkTimes } from './times.js'
 import { troublesOf } from './troubles.js'
 import { checkUpdates, updateFigures, type UpdateFigures } from './updates.js'
 
-/** What a history shows. */
+/** The result of checking a history. */
 export interface Verdict {
-  /** Empty when every promise was kept. */
+  /** Empty if every promise was kept. */
   readonly findings: readonly Finding[]
   readonly grants: number
   readonly fenced: UpdateFigures
@@ -20,13 +20,13 @@ export interface Verdict {
   readonly transfers: TransferFigures
   readonly storeCalls: number
   readonly recoveries: readonly Recovery[]
-  /** Pairs of requests whose order of arrival was held against that of their grants (P4). */
+  /** Number of pairs of requests whose order of arrival was compared with that of their grants (P4). */
   readonly orders: number
-  /** Histories of keys for which the search for an order was given up. */
+  /** Number of keys for which the search for an order was abandoned. */
   readonly undecided: number
 }
 
-/** Holds a history against the promises. */
+/** Checks a history against the promises. */
 export function check(history: History): Verdict {
   const { requests, updates, transfers, calls, accounts = {}, escapes } = history
   const troubles = troublesOf(history)

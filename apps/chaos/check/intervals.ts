@@ -1,11 +1,14 @@
-/** A time that a client spent inside, on the machine's monotonic clock, which all processes share: nanoseconds. */
+/**
+ * A period during which a client was inside, in nanoseconds on the machine's monotonic clock, which all processes
+ * share.
+ */
 export interface Interval {
   readonly who: string
   readonly from: bigint
   readonly to: bigint
 }
 
-/** Pairs that were inside at once. */
+/** Returns pairs that were inside at the same time. */
 export function overlaps<I extends Interval>(intervals: readonly I[]): (readonly [I, I])[] {
   const found: (readonly [I, I])[] = []
   let last: I | undefined
@@ -16,7 +19,7 @@ export function overlaps<I extends Interval>(intervals: readonly I[]): (readonly
   return found
 }
 
-/** From the first that came in to the last. */
+/** Sorts intervals by their start. */
 export function inOrder<I extends Interval>(intervals: readonly I[]): I[] {
   return [...intervals].sort((one, other) => (one.from < other.from ? -1 : one.from > other.from ? 1 : 0))
 }

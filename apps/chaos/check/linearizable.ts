@@ -1,22 +1,22 @@
-/** A call between two times, and what it does to the state. */
+/** A call between two times, and its effect on the state. */
 export interface Operation<S> {
   readonly from: number
-  /** Absent: its end isn't known, so it may happen at any later time, or never. */
+  /** Absent if the end is unknown: the call may take effect at any later time, or never. */
   readonly until?: number
-  /** The state after it, or undefined when it can't have happened in this state with the outcome that it had. */
+  /** Returns the state after the call, or undefined if the call cannot have had its outcome in this state. */
   apply(state: S): S | undefined
 }
 
 export type Answer = 'yes' | 'no' | 'undecided'
 
-/** So many steps are enough for every history of a run; a search that takes more is given up. */
+/** Maximum number of steps before a search is abandoned. Every history of a run needs fewer. */
 const MAX_STEPS = 2_000_000
 
 interface Entry<S> {
   readonly operation: Operation<S>
   readonly index: number
   readonly at: number
-  /** Of a call, its end; undefined for an end, and for a call whose end isn't known. */
+  /** The end of a call. Undefined for an end, and for a call with an unknown end. */
   end: Entry<S> | undefined
   readonly isCall: boolean
   before: Entry<S>
@@ -24,9 +24,9 @@ interface Entry<S> {
 }
 
 /**
- * Whether there is an order of the operations that agrees with their times and in which each had the outcome that it
- * had: the search of Wing and Gong as Lowe has it, over a list of calls and ends from which what is placed is taken
- * out, and with a memory of what was tried.
+ * Whether there is an order of the operations that agrees with their times and explains all outcomes. This is the
+ * search of Wing and Gong in Lowe's version: it removes placed operations from a list of calls and ends, and remembers
+ * situations that it has tried.
  */
 export function linearizable<S extends string | number>(
   initial: S,
@@ -37,16 +37,16 @@ export function linearizable<S extends string | number>(
 
 class Search<S extends string | number> {
   readonly #head: Entry<S>
-  /** Which operations are placed; those whose end isn't known come last. */
+  /** 1 for each operation that is placed. Operations with an unknown end come last. */
   readonly #placed: Uint8Array
   readonly #tried = new Set<string>()
   readonly #stack: { readonly entry: Entry<S>; readonly state: S; readonly low: number }[] = []
   #state: S
-  /** All before this index are placed. */
+  /** All operations before this index are placed. */
   #low = 0
-  /** The last of those that ended which was ever placed. */
+  /** The greatest index of an ended operation that was ever placed. */
   #high = 0
-  /** How many have ended, and how many of these are not placed. */
+  /** Number of ended operations, and how many of them are not placed yet. */
   readonly #ended: number
   #left: number
 
@@ -57,7 +57,7 @@ class Search<S extends string | number> {
     this.#ended = this.#left = ended.length
     this.#placed = new Uint8Array(operations.length)
     const entries = [...ended, ...open].flatMap((operation, index) => entriesOf(operation, index))
-    // What touches at one moment may have overlapped: calls come before ends.
+    // Calls come before ends of the same time, because such operations may have overlapped.
     entries.sort((a, b) => a.at - b.at || Number(b.isCall) - Number(a.isCall))
     this.#head = linked(entries)
   }
@@ -69,7 +69,7 @@ class Search<S extends string | number> {
       if (entry.isCall && this.#place(entry)) entry = this.#head.after
       else if (entry.isCall) entry = entry.after
       else {
-        // This one has ended and is not placed: an earlier choice was wrong.
+        // This operation has ended but is not placed, so an earlier choice was wrong.
         const last = this.#stack.pop()
         if (!last) return 'no'
         this.#takeBack(last)
@@ -116,7 +116,7 @@ class Search<S extends string | number> {
     }
   }
 
-  /** The state and what is placed: a search that comes here twice finds the same rest. */
+  /** Describes the state and the placed operations. From equal descriptions, the search continues in the same way. */
   #situation(state: S): string {
     const beyond: number[] = []
     const note = (from: number, to: number): void => {
@@ -138,7 +138,8 @@ function entriesOf<S>(operation: Operation<S>, index: number): Entry<S>[] {
 }
 
 /**
- * Links the entries in their order into a ring; returns what stands before the first and, as an end, after the last.
+ * Links the entries into a ring in their order. Returns the head, an end that precedes the first entry and follows the
+ * last one.
  */
 function linked<S>(entries: readonly Entry<S>[]): Entry<S> {
   const head = { isCall: false } as Entry<S>

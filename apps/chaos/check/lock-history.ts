@@ -2,8 +2,8 @@ import type { LockRequest } from '../history.js'
 import type { Operation } from './linearizable.js'
 
 /**
- * What the requests of one key do to its lock, for {@link linearizable}. The state names the token that holds it, or
- * nothing, and after a blank the greatest that was given.
+ * Converts the requests for one key to operations on its lock, for {@link linearizable}. The state is the token that
+ * holds the lock, if any, then a space, then the greatest token that was given.
  */
 export function lockOperations(requests: readonly LockRequest[]): Operation<string>[] {
   return requests.flatMap(({ asked, granted, token, heldUntil, leaving, left, end }) => {
@@ -21,7 +21,7 @@ export function lockOperations(requests: readonly LockRequest[]): Operation<stri
       return holder === token ? ` ${last!}` : undefined
     }
     if (end === 'released') return [acquire, { from: leaving!, until: left!, apply: release }]
-    // It was lost, or its holder died: that happens by itself, at any time after it was last held.
+    // The grant was lost, or its holder died. That takes effect at any time after the lock was last held.
     return [acquire, { from: heldUntil ?? granted, apply: release }]
   })
 }

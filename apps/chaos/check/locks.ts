@@ -5,12 +5,12 @@ import { inOrder, overlaps, type Interval } from './intervals.js'
 import { linearizable } from './linearizable.js'
 import { lockOperations } from './lock-history.js'
 
-/** A request from its grant to the last moment at which the lock said that it is held. */
+/** A request, from its grant to the last time at which the lock was reported as held. */
 interface Held extends Interval {
   readonly request: LockRequest
 }
 
-/** Whether grants excluded each other (P1) and had rising tokens (P2). */
+/** Checks that grants excluded each other (P1) and had rising tokens (P2). */
 export function checkLocks({ requests }: History): { findings: Finding[]; undecided: number } {
   const findings: Finding[] = []
   let undecided = 0
@@ -18,7 +18,7 @@ export function checkLocks({ requests }: History): { findings: Finding[]; undeci
     const held = ofKey.flatMap(heldOf)
     const reported = new Set<Held>()
     for (const [one, other] of overlaps(held)) {
-      // One that believes for long that it holds meets many.
+      // A client that wrongly believes for a long time that it holds the lock overlaps with many others.
       if (reported.has(one)) continue
       reported.add(one)
       findings.push({ promise: 'P1', message: `${text(one)} and ${text(other)} both held ${key}` })

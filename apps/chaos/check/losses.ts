@@ -3,8 +3,8 @@ import type { Finding } from './finding.js'
 import { explains, type Trouble } from './troubles.js'
 
 /**
- * Whether each grant lasted until its holder gave it back (P3). A grant is lost, and a release stays without an answer,
- * only where something kept the client from renewing: a fault, a process that did not run, or an engine that did not
+ * Checks that each grant lasted until its holder released it (P3). A client may lose a grant, or get no answer to a
+ * release, only if something kept it from renewing: a fault, a process that did not run, or an engine that did not
  * answer.
  */
 export function checkLosses({ requests }: History, troubles: readonly Trouble[]): Finding[] {

@@ -2,15 +2,15 @@ import type { Account, Transfer } from '../history.js'
 import type { Finding } from './finding.js'
 import { groupedBy } from '../../../src/base/grouped.js'
 
-/** What every account has before the first transfer. */
+/** Balance of every account before the first transfer. */
 export const START_BALANCE = 100
 
 export interface TransferFigures {
   readonly applied: number
-  /** Deliveries that found their transfer done. */
+  /** Deliveries of transfers that were already done. */
   readonly repeated: number
   readonly refused: number
-  /** Transfers whose answers do not show whether they were done. */
+  /** Transfers with an unknown outcome. */
   readonly unknown: number
 }
 
@@ -26,7 +26,7 @@ export function transferFigures(transfers: readonly Transfer[]): TransferFigures
   }
 }
 
-/** Whether each transfer was done once, none was lost, and all that is in the accounts came of them (P13). */
+/** Checks that each transfer was done once, that none was lost, and that transfers explain every balance (P13). */
 export function checkMoney(
   transfers: readonly Transfer[],
   accounts: Readonly<Record<string, Account>>,
@@ -60,7 +60,7 @@ function checkAccount(
     if ((from !== name && to !== name) || !isDone(deliveries)) continue
     sum += to === name ? amount : -amount
     count++
-    // Absent when the answer with it was lost.
+    // Absent if the answer was lost.
     const number = deliveries.find(({ end }) => end === 'applied')?.changes?.[name]
     if (number === undefined) continue
     const other = known.get(number)
@@ -78,7 +78,7 @@ function isDone(deliveries: readonly Transfer[]): boolean {
   return deliveries.some(({ end }) => end === 'applied' || end === 'repeated')
 }
 
-/** Whether no answer shows if the transfer was done: one was lost, and none confirms it. */
+/** Whether the outcome of the transfer is unknown: no answer confirms it, and at least one was lost. */
 export function mayBeDone(deliveries: readonly Transfer[]): boolean {
   return !isDone(deliveries) && deliveries.some(({ end }) => end === undefined || end === 'unknown')
 }

@@ -4,8 +4,8 @@ import { groupedBy } from '../../../src/base/grouped.js'
 import { explains, type Trouble } from './troubles.js'
 
 /**
- * Whether each request was served after those that were in the queue before it was made (P4). One whose client was in
- * trouble may have missed its turn, and is left out.
+ * Checks that each request was granted after those that were in the queue before it was made (P4). Ignores requests in
+ * the queue whose client was in trouble, because they may have missed their turn.
  */
 export function checkOrder(
   { requests }: History,
@@ -26,7 +26,7 @@ export function checkOrder(
   return { findings, orders }
 }
 
-/** Each request of `inQueue` with each one that was made while it was there, and was granted. */
+/** Pairs each request of `inQueue` with each request that was made while it was in the queue and that was granted. */
 function* inOrderOfArrival(
   inQueue: readonly LockRequest[],
   requests: readonly LockRequest[],
@@ -43,7 +43,7 @@ function* inOrderOfArrival(
   }
 }
 
-/** When nothing was owed to a request any more. */
+/** Returns the time at which the request was granted or ended without a grant; Infinity if neither is known. */
 function servedAt({ granted, left }: LockRequest): number {
   return granted ?? left ?? Infinity
 }

@@ -3,9 +3,9 @@ import { SILENCES, type FaultKind } from '../plan.js'
 import type { Finding } from './finding.js'
 import { groupedBy } from '../../../src/base/grouped.js'
 
-/** How long clients had to wait for faults of one kind, in milliseconds. */
+/** The times that clients had to wait because of faults of one kind, in milliseconds. */
 export interface Recovery {
-  /** The fault, and what was measured where that is not the same for all of its kind. */
+  /** The kind of fault, and the measurement if there are several for this kind. */
   readonly kind: string
   readonly faults: number
   readonly median: number
@@ -13,15 +13,15 @@ export interface Recovery {
   readonly limit: number
 }
 
-/** How long clients had to wait after a fault, and what that shows. */
+/** The time that clients had to wait after a fault, and the requests that confirm it. */
 interface Measured {
   readonly fault: Fault
   readonly what: string
-  /** Milliseconds; Infinity: longer than the harness looked. */
+  /** Time in milliseconds; Infinity if the harness gave up before the recovery. */
   readonly time: number
-  /** From when on it was measured, unless the client asked later. */
+  /** Start of the measurement, unless the client asked later. */
   readonly since: number
-  /** Whether it is a request of a client that had to wait, for what it had to wait for. */
+  /** Whether a request is one whose grant shows the recovery. */
   readonly isIt: (request: LockRequest) => boolean
 }
 
@@ -38,7 +38,7 @@ export function recoveries({ faults, limits }: History): Recovery[] {
   })
 }
 
-/** What was seen after the faults: whether the client continues, and others with what it held. */
+/** Returns the measurements of each fault: for the client itself, and for others that wait for a key that it held. */
 function measured(faults: readonly Fault[]): Measured[] {
   return seenThrough(faults).flatMap((fault): Measured[] => {
     const { kind, client, at, until, key, recovery: time = Infinity, others = Infinity } = fault
@@ -47,7 +47,7 @@ function measured(faults: readonly Fault[]): Measured[] {
     const ofOthers = {
       fault,
       since: at,
-      // After a kill the next life of the client is another one.
+      // After a kill, the next life of the client counts as another client.
       isIt: (request: LockRequest) =>
         (kind === 'kill' || !isOwn(request)) && (key === undefined || request.key === key),
     }
@@ -65,14 +65,15 @@ function measured(faults: readonly Fault[]): Measured[] {
   })
 }
 
-/** The faults that were not cut short by an interrupt. */
+/** Returns the faults that no interrupt cut short. */
 export function seenThrough(faults: readonly Fault[]): Fault[] {
   return faults.filter(({ interrupted }) => !interrupted)
 }
 
 /**
- * Whether locks were granted at all, and everything continued in time after each fault (P9). What the harness measured
- * must be what a request waited: from the fault, or from when it or another one for the same was made, to its grant.
+ * Checks that locks were granted at all, and that everything continued in time after each fault (P9). A grant must
+ * confirm each time that the harness measured: it came that long after the fault, or after a later request that waited
+ * for the same.
  */
 export function checkRecovery({ requests, faults, limits }: History): Finding[] {
   if (!requests.some(({ granted }) => granted !== undefined))
@@ -108,12 +109,12 @@ function isShown(
   })
 }
 
-/** A time of a history, which is one to the microsecond, as a whole number. */
+/** Converts a time of a history from milliseconds to microseconds, as an integer. */
 function microseconds(milliseconds: number): number {
   return Math.round(milliseconds * 1000)
 }
 
-/** How long what was measured may take: milliseconds; nothing is allowed where the history names no limit. */
+/** Returns the maximum time of a measurement, in milliseconds; 0 if the history has no limit for it. */
 function limitOf(limits: History['limits'], { fault: { kind }, what }: Measured): number {
   return limits[what] ?? limits[kind] ?? 0
 }

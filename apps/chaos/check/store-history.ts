@@ -1,13 +1,13 @@
 import type { StoreCall } from '../history.js'
 import type { Operation } from './linearizable.js'
 
-/** What the calls of one key do to its value, for {@link linearizable}; the key is absent before them. */
+/** Converts the calls of one key to operations on its value, for {@link linearizable}. The key is absent at first. */
 export function storeOperations(calls: readonly StoreCall[]): Operation<string>[] {
   return calls.flatMap(call => {
     const { kind, from, until, value = '', end } = call
     if (end === 'refused') return []
     if (end === undefined || end === 'unknown') {
-      // Also a value that was never read may be why another call found a conflict.
+      // A write with an unknown outcome is kept even if no call read its value, because it may explain a conflict.
       if (kind === 'get') return []
       return [{ from, apply: state => written(call, state) }]
     }

@@ -4,7 +4,7 @@ import { groupedBy } from '../../../src/base/grouped.js'
 import { linearizable } from './linearizable.js'
 import { storeOperations } from './store-history.js'
 
-/** Whether calls of each key have an order that explains them, and each value had a version of its own (P13). */
+/** Checks that an order explains the calls of each key, and that each value had its own version (P13). */
 export function checkStore(calls: readonly StoreCall[]): { findings: Finding[]; undecided: number } {
   const findings: string[] = []
   let undecided = 0
@@ -19,7 +19,7 @@ export function checkStore(calls: readonly StoreCall[]): { findings: Finding[]; 
 
 function checkVersions(key: string, calls: readonly StoreCall[]): string[] {
   const findings: string[] = []
-  // What is absent has version 0.
+  // An absent value has version 0.
   const values = new Map([[0, '']])
   const versions = new Map([['', 0]])
   for (const { value = '', version = 0, end } of calls) {

@@ -1,12 +1,12 @@
 import type { History } from '../history.js'
 import type { Finding } from './finding.js'
 
-/** A name of a time in a history, and that time, if there was one. */
+/** The name of a time in a history, and the time, if known. */
 type Step = readonly [name: string, at: number | undefined]
 
 /**
- * Whether the times of each request for a lock (P1), and of each transfer and call of the store (P13), are in the order
- * in which its client goes through them. All are read from one clock, so no difference is excused.
+ * Checks that the times of each request for a lock (P1), and of each transfer and call of the store (P13), are in the
+ * order of the client's steps. All times come from one clock, so there is no tolerance.
  */
 export function checkTimes({ requests, transfers, calls }: History): Finding[] {
   return [
@@ -19,7 +19,7 @@ export function checkTimes({ requests, transfers, calls }: History): Finding[] {
         ['leaving', leaving],
         ['left', left],
       ]
-      // Another client reports it, and may do so when the request is over.
+      // Another client reports `queued`, possibly after the end of the request.
       const seen: readonly Step[] = [
         ['asked', asked],
         ['queued', queued],
@@ -41,7 +41,7 @@ export function checkTimes({ requests, transfers, calls }: History): Finding[] {
   ]
 }
 
-/** A finding if one of the times is before the one that precedes it. */
+/** Returns a finding if a time is earlier than the one before it in `steps`. */
 function backwards(promise: Finding['promise'], what: string, steps: readonly Step[]): Finding[] {
   let [before, latest]: readonly [string, number] = ['', -Infinity]
   for (const [name, at] of steps) {

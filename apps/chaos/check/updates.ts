@@ -2,11 +2,11 @@ import type { Counts, History, LockRequest, Update } from '../history.js'
 import type { Finding } from './finding.js'
 import { groupedBy } from '../../../src/base/grouped.js'
 
-/** The outcome of the increments of one kind of register. */
+/** The results of the increments of one kind of register. */
 export interface UpdateFigures {
   readonly accepted: number
   readonly refused: number
-  /** Increments of others that an accepted one wrote over. */
+  /** Number of accepted increments that overwrote increments of others. */
   readonly lost: number
 }
 
@@ -20,9 +20,9 @@ export function updateFigures(updates: readonly Update[]): UpdateFigures {
 }
 
 /**
- * Whether each write was made during a grant of its client, the writes to each register follow one another without a
- * gap, and the resource that refuses old tokens lost no increment and took no token that is smaller than one before it
- * (P2).
+ * Checks that each write was made during a grant of its client, and that the writes to each register follow one another
+ * without a gap. Also checks that the resource that refuses old tokens lost no increment and accepted no token smaller
+ * than an earlier one (P2).
  */
 export function checkUpdates({ updates, requests, counters }: History): Finding[] {
   const keys = new Set([...updates.map(({ key }) => key), ...Object.keys(counters)])
@@ -44,8 +44,8 @@ export function checkUpdates({ updates, requests, counters }: History): Finding[
 }
 
 /**
- * Whether each write was made after its grant, and before the release was asked for: the client writes after the grant,
- * and waits for the answer before it releases. A client that died may have written at any time after its grant.
+ * Checks that each write was made after its grant and before the request to release it. The client writes after the
+ * grant, and waits for the answer before it releases. A client that died may have written at any time after its grant.
  */
 function checkGrants(updates: readonly Update[], requests: readonly LockRequest[]): string[] {
   const granted = groupedBy(
@@ -84,8 +84,8 @@ function checkFencing(updates: readonly Update[]): string[] {
 }
 
 /**
- * Whether each write to a register found what the accepted one before it left, and came no earlier; and whether the
- * last one left what was in the register at the end.
+ * Checks that each write to a register found the value that the writes before it left, and was not earlier than they
+ * were. Also checks that the last write left the final value of the register.
  */
 function checkChain(
   key: string,
@@ -112,7 +112,7 @@ function checkChain(
   return findings
 }
 
-/** What distinguishes grants. */
+/** Returns a string that identifies a grant. */
 function grantOf({ who, key, token = '' }: LockRequest | Update): string {
   return JSON.stringify([who, key, token])
 }

@@ -5,11 +5,11 @@ import { COUNTERS, crowdOf } from '../protocol.js'
 import type { Random } from 'signalbox-conformance'
 import type { Link } from './link.js'
 
-/** Maximum time that it thinks, in milliseconds. In the crowd many wait for it. */
+/** Maximum pause between read and write, in milliseconds. It is shorter in the crowd, where many clients wait. */
 const MAX_WORK = 15
 const MAX_WORK_IN_CROWD = 3
 
-/** Takes a counter's lock, reads the counter, thinks, and writes one more than it read. */
+/** Takes the lock of a counter, reads the counter, pauses, and writes one more than it read. */
 export class Counting {
   readonly #who: string
   readonly #run: string
@@ -25,14 +25,15 @@ export class Counting {
     this.#random = random
   }
 
-  /** Counts under the lock of any of the counters. */
+  /** Increments one of the counters, chosen at random, under its lock. */
   async once(): Promise<void> {
     const key = `${this.#run}:${COUNTERS[this.#random.below(COUNTERS.length)]!}`
     await this.#count(key, MAX_WORK)
   }
 
   /**
-   * Looks at the queue of the counter that all ask for, and enters it: all that are seen there came before.
+   * Reads the queue of the counter that all clients want, and then enters it. All requests that it sees came before its
+   * own.
    * @param place distinguishes the tasks of a client.
    */
   async onceInTheCrowd(place: number): Promise<void> {
@@ -59,18 +60,18 @@ export class Counting {
   async #increment(call: number, key: string, held: HeldLock, work: number): Promise<void> {
     const token = held.token === undefined ? {} : { token: String(held.token) }
     const at = systemClock.now()
-    // A grant that is over already was never held.
+    // A grant that has already ended counts as never held.
     if (!held.isHeld()) return
     this.#link.report({ say: 'granted', call, at, ...token })
     const read = await this.#link.ask({ say: 'read', call, key, ...token })
     await sleep(work)
     this.#check(call, held)
-    // Fencing is for holders that do not look, so it is written regardless of what happened to the lock.
+    // Fencing protects against holders that do not check their lock, so this writes even after a loss.
     await this.#link.ask({ say: 'write', call, key, read, ...token })
     this.#check(call, held)
   }
 
-  /** Reports that it is held, with a time that is not later than the check. */
+  /** Reports that the lock is held, with a time that is not later than the check. */
   #check(call: number, held: HeldLock): void {
     const at = systemClock.now()
     if (held.isHeld()) this.#link.reportNow('held', call, at)

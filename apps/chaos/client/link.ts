@@ -4,7 +4,7 @@ import { shiftWallClock } from 'signalbox-conformance'
 import type { Counts } from '../history.js'
 import type { FromClient, ToClient } from '../protocol.js'
 
-/** A client's line to the harness. */
+/** The connection of a client to the harness. */
 export class Link {
   isStopped = false
   #calls = 0
@@ -18,11 +18,11 @@ export class Link {
         this.report({ say: 'shifted', wall: Date.now() })
       } else this.#answers.get(message.call)?.(message.counts)
     })
-    // Without the harness nothing that it does is written down.
+    // Nothing records the client's actions without the harness.
     process.once('disconnect', () => process.exit(1))
   }
 
-  /** A number for the next thing that is done. */
+  /** Returns a number for the next action. */
   nextCall(): number {
     return ++this.#calls
   }
@@ -31,12 +31,12 @@ export class Link {
     process.send!(message)
   }
 
-  /** Reports what happens just now. */
+  /** Reports an event at the current time. */
   reportNow(say: 'held' | 'leaving', call: number, at = systemClock.now()): void {
     this.report({ say, call, at })
   }
 
-  /** Asks the resource; what a write is answered with are the counts after it. */
+  /** Asks the resource. Resolves with the counts of a read; for a write, with the counts that the message contains. */
   ask(message: Extract<FromClient, { say: 'read' | 'write' }>): Promise<Counts> {
     return new Promise(resolve => {
       this.#answers.set(message.call, counts => {
@@ -48,7 +48,8 @@ export class Link {
   }
 
   /**
-   * Repeats a task, `pause` milliseconds apart, until the harness says stop. What it throws is reported as an escape.
+   * Repeats a task with a pause of `pause()` milliseconds, until the harness sends `stop`. Reports errors of the task
+   * as escapes.
    */
   async repeat(pause: () => number, task: () => Promise<void>): Promise<void> {
     while (!this.isStopped) {

@@ -4,19 +4,19 @@ import { systemClock } from 'signalbox/engine'
 import type { Random } from 'signalbox-conformance'
 import type { Link } from './link.js'
 
-/** How long all clients use a key, in milliseconds, so that the history of each key stays short. */
+/** Time for which clients use a key, in milliseconds. It keeps the history of each key short. */
 const AGE = 1000
 const KEYS = 2
 
 type Settled = Pick<StoreCall, 'end' | 'value' | 'version'>
 
-/** Reads and writes single values round any lock. */
+/** Reads and writes single values without a lock. */
 export class Storing {
   readonly #who: string
   readonly #store: Store
   readonly #link: Link
   readonly #random: Random
-  /** The last value that was found, by key. */
+  /** The last value that was read, with its key. */
   #found: { readonly key: string; readonly value: string; readonly version: number } | undefined
 
   constructor(who: string, store: Store, link: Link, random: Random) {

@@ -7,14 +7,14 @@ import { ACCOUNTS } from '../protocol.js'
 import type { Random } from 'signalbox-conformance'
 import type { Link } from './link.js'
 
-/** A transfer, whatever its outcome. */
+/** A transfer without its outcome. */
 type Order = Omit<Transfer, 'asked' | 'settled' | 'end' | 'changes'>
 
-/** What numbers the calls and receives the reports. */
+/** Numbers the calls and receives the reports. */
 type Reporter = Pick<Link, 'nextCall' | 'report'>
 
 const MAX_MONEY = 20
-/** So many deliveries of one transfer are tried when answers are lost. */
+/** Maximum number of deliveries of a transfer whose answers are lost. */
 const DELIVERIES = 3
 
 /** Moves money from one account to another, in one transaction. */
@@ -35,12 +35,12 @@ export class Transferring {
     const [from, to] = random.some(ACCOUNTS, 2) as [string, string]
     const amount = 1 + random.below(MAX_MONEY)
     const transfer = { who: this.#who, id: `${this.#who} ${this.#link.nextCall()}`, from, to, amount }
-    // Messages come twice, at once or one after another.
+    // Some messages arrive twice.
     const twice = random.below(5) === 0
     await Promise.all(Array.from({ length: twice ? 2 : 1 }, () => this.deliver(transfer)))
   }
 
-  /** Delivers a transfer up to a few times, until an answer shows the outcome of that delivery. */
+  /** Delivers a transfer until an answer shows the outcome, at most {@link DELIVERIES} times. */
   async deliver(transfer: Order): Promise<void> {
     for (let delivery = 1; delivery <= DELIVERIES; delivery++) {
       const call = this.#link.nextCall()

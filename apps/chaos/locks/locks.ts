@@ -1,21 +1,21 @@
 import type { LockEnd } from '../history.js'
 
-/** A lock while it is held. */
+/** A lock that is held. */
 export interface HeldLock {
-  /** Absent where the library gives none. */
+  /** Absent if the library has no tokens. */
   readonly token?: bigint
-  /** Whether the library says that it is held still. */
+  /** Whether the lock is still held, according to the library. */
   isHeld(): boolean
 }
 
 /** The locks of one client. */
 export interface Locks {
   /**
-   * Waits for the lock of a key, calls `task`, and gives the lock back.
-   * @param ownKey is locked together with `key`. Requests of one client for `key` alone wait behind one request of the
-   *   client; one with a key of its own waits for itself. A library that locks one key at a time leaves it out.
-   * @param label names the request to others.
-   * @param leaving is called when the task is over, before the lock is given back.
+   * Waits for the lock of a key, calls `task`, and releases the lock.
+   * @param ownKey is locked together with `key`. Requests of one client for `key` alone share one request in the queue;
+   *   a request with its own key has its own place. Libraries that lock one key at a time ignore it.
+   * @param label shows the request to others.
+   * @param leaving is called after the task, before the release.
    */
   use(
     key: string,
@@ -25,11 +25,11 @@ export interface Locks {
     leaving: () => void,
   ): Promise<LockEnd>
   /**
-   * The labels of the requests in the queue of a key; none while the engine is unreachable. Absent where the library
-   * shows no queue.
+   * Returns the labels of the requests in the queue of a key, or none while the engine is unreachable. Absent if the
+   * library does not show its queue.
    */
   waiters?(key: string): Promise<readonly string[]>
 }
 
-/** So many leases are waited for a lock. */
+/** Maximum time to wait for a lock, in leases. */
 export const PATIENCE = 5

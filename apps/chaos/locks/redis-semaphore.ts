@@ -10,7 +10,7 @@ export class RedisSemaphoreLocks implements Locks {
 
   constructor(url: string, lease: number) {
     this.#client = new Redis(url)
-    // What can't be reached for a moment is tried again.
+    // The client connects again by itself.
     this.#client.on('error', () => undefined)
     this.#lease = lease
   }
@@ -25,7 +25,7 @@ export class RedisSemaphoreLocks implements Locks {
     const mutex = new Mutex(this.#client, key, {
       lockTimeout: this.#lease,
       acquireTimeout: PATIENCE * this.#lease,
-      // Without it a lost lock ends the process.
+      // Without this handler, a lost lock ends the process.
       onLockLost: () => undefined,
     })
     try {

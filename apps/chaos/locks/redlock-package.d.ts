@@ -1,4 +1,4 @@
-/** The part that is used here. Its own types are out of the compiler's reach, because its exports leave them out. */
+/** The parts that are used here. The `exports` of redlock omit its types, so the compiler cannot find them. */
 declare module 'redlock' {
   import type { Redis } from 'ioredis'
 

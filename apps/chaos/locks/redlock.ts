@@ -5,14 +5,14 @@ import { PATIENCE, type HeldLock, type Locks } from './locks.js'
 
 const RETRY = 20
 
-/** redlock over one server, as its documentation says: `using`, which extends the lock. */
+/** redlock on one server, with `using`, which extends the lock, as its documentation recommends. */
 export class RedlockLocks implements Locks {
   readonly #redlock: Redlock
   readonly #lease: number
 
   constructor(url: string, lease: number) {
     const client = new Redis(url)
-    // What can't be reached for a moment is tried again.
+    // The client connects again by itself.
     client.on('error', () => undefined)
     this.#redlock = new Redlock([client], {
       retryCount: Math.ceil((PATIENCE * lease) / RETRY),

@@ -4,10 +4,10 @@ import { PATIENCE, type HeldLock, type Locks } from './locks.js'
 
 /** Errors of an unreachable engine. */
 const OUTAGES = new Set(['UNAVAILABLE', 'INDETERMINATE'])
-/** Errors after which nothing is held, and those after which a grant may be. */
+/** Errors of an acquire that ends without a grant. After a release, they mean that its outcome is unknown. */
 const REFUSALS = new Set([...OUTAGES, 'TIMED_OUT', 'LOST'])
 
-/** Mutexes of Signalbox. */
+/** Signalbox's mutexes. */
 export class SignalboxLocks implements Locks {
   readonly #box: Box
   readonly #lease: number

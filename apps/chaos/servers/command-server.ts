@@ -1,11 +1,11 @@
 import { open } from 'signalbox'
 import { ServerProcess } from './server-process.js'
 
-/** A server that a command line of the user's starts, in the foreground. */
+/** A server that the user's command line starts in the foreground. */
 export class CommandServer extends ServerProcess {
   readonly #url: string
 
-  /** @param url by which a box finds it. */
+  /** @param url URL of the server for a box. */
   constructor(command: string, url: string) {
     super({
       program: 'sh',

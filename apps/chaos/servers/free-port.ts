@@ -2,15 +2,15 @@ import { createSocket } from 'node:dgram'
 import { createServer } from 'node:net'
 
 /**
- * A TCP port of 127.0.0.1 that is free and stays so while this process lives, also while the server that listens on it
- * is down for a restart.
+ * Returns a free TCP port of 127.0.0.1. It stays reserved while this process lives, even while the server that listens
+ * on it restarts.
  */
 export async function freePort(): Promise<number> {
   while (true) {
-    // Below the ports that the system gives to outgoing connections: a client that tries again and again to reach a
-    // server that is down could otherwise be given the server's port, and connect to itself.
+    // Below the ports that the system uses for outgoing connections. A client that repeatedly connects to a server that
+    // is down could otherwise get the server's port, and connect to itself.
     const port = 20_000 + Math.floor(Math.random() * 12_000)
-    // Nothing is sent by UDP here: a socket on the same number shows other test processes that the port is taken.
+    // Reserves the port with a UDP socket, which sends nothing: it shows other test processes that the port is taken.
     if ((await isReserved(port)) && (await isFree(port))) return port
   }
 }

@@ -2,33 +2,33 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { freePort } from './free-port.js'
 
 /**
- * What happens to what passes through: it continues after {@link Proxy.delay}; it is held until it may pass again; or
- * it is lost, and with it all that comes after on the same connection, because a stream has no holes.
+ * The treatment of bytes that arrive: `pass` forwards them after {@link Proxy.delay}, and `hold` keeps them until they
+ * may pass. `lose` drops them and all that follow on the same connection, because a stream has no gaps.
  */
 export type Fate = 'pass' | 'hold' | 'lose'
 
-/** Where a proxy leads to and listens, unless the options say otherwise. */
+/** Options of a proxy. */
 interface Ends {
-  /** The host that it leads to; default: this machine. */
+  /** The host of the server; default: this machine. */
   readonly targetHost?: string
-  /** The port of this machine that it listens on; default: one that is free. */
+  /** The port of this machine that the proxy listens on; default: a free one. */
   readonly port?: number
 }
 
-/** A network between clients and a server, which can be slow, lose one direction, or break. */
+/** A proxy between clients and a server. It simulates a network that is slow, loses one direction, or breaks. */
 export class Proxy {
   readonly host = '127.0.0.1'
   readonly port: number
   readonly targetHost: string
-  /** Where new connections lead to; undefined: they are refused. */
+  /** The port of the server for new connections. If undefined, they are refused. */
   target: number | undefined
-  /** How long each way takes, in milliseconds. */
+  /** Delay of each direction, in milliseconds. */
   delay = 0
-  /** Up to this comes on top for each request, at random, in milliseconds. */
+  /** Maximum additional delay of each request, chosen at random, in milliseconds. */
   requestJitter = 0
   /** The same for replies. */
   replyJitter = 0
-  /** Connections on which a client has said this lose all replies from then on, and stay open. */
+  /** Connections on which a client has sent text that matches this lose all later replies, but stay open. */
   mute: RegExp | undefined
   readonly #server: Server
   readonly #pipes = new Set<Pipe>()
@@ -42,18 +42,18 @@ export class Proxy {
     this.#server = createServer(socket => this.#accept(socket))
   }
 
-  /** Starts one in front of another port. */
+  /** Starts a proxy in front of a port. */
   static async start(target: number, { targetHost = '127.0.0.1', port }: Ends = {}): Promise<Proxy> {
     const proxy = new Proxy(port ?? (await freePort()), target, targetHost)
     await new Promise<void>((resolve, reject) => {
       proxy.#server.once('error', reject).listen(proxy.port, proxy.host, resolve)
     })
-    // Clients that are left open keep no test process alive.
+    // Open connections must not keep a test process alive.
     proxy.#server.unref()
     return proxy
   }
 
-  /** What happens to what clients send. */
+  /** The treatment of bytes from clients. */
   set requests(fate: Fate) {
     this.#requests = fate
     for (const pipe of this.#pipes) pipe.release()
@@ -63,7 +63,7 @@ export class Proxy {
     return this.#requests
   }
 
-  /** What happens to what the server sends. */
+  /** The treatment of bytes from the server. */
   set replies(fate: Fate) {
     this.#replies = fate
     for (const pipe of this.#pipes) pipe.release()
@@ -73,24 +73,24 @@ export class Proxy {
     return this.#replies
   }
 
-  /** How many bytes of the server are held or were lost on the connections that are open. */
+  /** Number of bytes from the server that are held or were lost, on the connections that are open. */
   get withheldReplies(): number {
     return [...this.#pipes].reduce((sum, pipe) => sum + pipe.withheldReplies, 0)
   }
 
-  /** How many bytes of clients are held or were lost on the connections that are open. */
+  /** Number of bytes from clients that are held or were lost, on the connections that are open. */
   get withheldRequests(): number {
     return [...this.#pipes].reduce((sum, pipe) => sum + pipe.withheldRequests, 0)
   }
 
-  /** The connections that are open now lose all that is sent this way, and stay open. */
+  /** Drops all further bytes in one direction on the connections that are open now. The connections stay open. */
   swallow(way: 'requests' | 'replies'): void {
     for (const pipe of this.#pipes) pipe.swallow(way)
   }
 
   /**
-   * The connections that are open now break for their clients when these send something, which stays under way.
-   * @returns delivers that, and resolves when the server has answered or has closed its end.
+   * Breaks each connection that is open now when its client sends something, and keeps those bytes.
+   * @returns a function that delivers them, and resolves when the server has answered or has closed its end.
    */
   strand(): () => Promise<void> {
     const stranded = [...this.#pipes].map(pipe => pipe.strand())
@@ -99,12 +99,14 @@ export class Proxy {
     }
   }
 
-  /** Breaks all connections, and what was under way is lost; new ones can be made. */
+  /** Closes all connections and drops bytes under way. Clients can connect again. */
   cut(): void {
     for (const pipe of this.#pipes) pipe.cut()
   }
 
-  /** Resets all connections of clients, as a machine does that does not know them; new ones can be made. */
+  /**
+   * Resets all connections of clients, as a machine does that does not know a connection. Clients can connect again.
+   */
   reset(): void {
     for (const pipe of this.#pipes) pipe.reset()
   }
@@ -127,9 +129,9 @@ class Pipe {
   readonly #server: Socket
   readonly #requests: Direction
   readonly #replies: Direction
-  /** What the client said first. */
+  /** The first bytes from the client, as text. */
   #said = ''
-  /** Whether the end of the server stays open when that of the client is closed. */
+  /** Whether the connection to the server stays open when the client's end closes. */
   #isStranded = false
 
   constructor(proxy: Proxy, client: Socket, server: Socket, ended: () => void) {
@@ -164,13 +166,13 @@ class Pipe {
     return this.#requests.withheld
   }
 
-  /** From now on what is sent this way is lost. */
+  /** Drops all further bytes in one direction. */
   swallow(way: 'requests' | 'replies'): void {
     if (way === 'requests') this.#requests.swallow()
     else this.#replies.swallow()
   }
 
-  /** As {@link Proxy.strand}, for this connection. */
+  /** The same as {@link Proxy.strand}, for this connection. */
   strand(): () => Promise<void> {
     const server = this.#server
     this.#isStranded = true
@@ -186,7 +188,7 @@ class Pipe {
     }
   }
 
-  /** Lets go what is held and may pass now. */
+  /** Forwards held bytes that may pass now. */
   release(): void {
     this.#requests.release()
     this.#replies.release()
@@ -203,29 +205,29 @@ class Pipe {
   }
 }
 
-/** So much of what a client says is searched for {@link Proxy.mute}: characters. */
+/** Length of the text from a client that is searched for {@link Proxy.mute}, in characters. */
 const MAX_OUTPUT = 100_000
 
-/** The rest of a request that is to be stranded comes within this time of its beginning, in milliseconds. */
+/** Time after the first bytes of a stranded request in which the rest must arrive, in milliseconds. */
 const STRANDING = 10
 
-/** What disturbs one direction besides its fate. */
+/** The disturbances of one direction besides its fate. */
 interface Disturbance {
-  /** Until the next packet may pass, in milliseconds. */
+  /** Returns the delay of the next packet, in milliseconds. */
   delay(): number
   isMuted?(): boolean
 }
 
 /** One direction of a connection. */
 class Direction {
-  /** How many bytes were kept back. */
+  /** Number of bytes that are held or were lost. */
   withheld = 0
   readonly #to: Socket
   readonly #fate: () => Fate
   readonly #disturbance: Disturbance
   readonly #held: Buffer[] = []
   readonly #delayed: Buffer[] = []
-  /** When the last of those may pass. */
+  /** Time at which the last of the delayed packets may pass. */
   #due = 0
   #isBroken = false
   #stranded: { readonly bytes: Buffer[]; readonly begun: () => void } | undefined
@@ -237,7 +239,7 @@ class Direction {
     from.on('data', (bytes: Buffer) => {
       const delay = disturbance.delay()
       if (delay === 0 && this.#delayed.length === 0) return this.#pass(bytes)
-      // A stream keeps its order, also when the delay becomes shorter: what comes is behind what is on the way.
+      // A stream keeps its order even if the delay becomes shorter: new bytes follow those that are delayed.
       this.#delayed.push(bytes)
       this.#due = Math.max(this.#due, performance.now() + delay)
       setTimeout(() => this.#pass(this.#delayed.shift()!), this.#due - performance.now())
@@ -248,7 +250,11 @@ class Direction {
     this.#isBroken = true
   }
 
-  /** Keeps back what comes from now on. @param begun is called with the first of it. @returns what was kept back. */
+  /**
+   * Keeps all further bytes.
+   * @param begun is called with the first of them.
+   * @returns the bytes that were kept, which grow over time.
+   */
   strand(begun: () => void): readonly Buffer[] {
     this.#stranded = { bytes: [], begun }
     return this.#stranded.bytes

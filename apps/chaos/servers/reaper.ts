@@ -4,7 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Writable } from 'node:stream'
 
-/** Reads `+ pid` and `- pid` until the other end of its standard input is gone, and kills what is left. */
+/**
+ * Reads `+ pid` and `- pid` until its standard input ends. Then it kills the remaining processes and removes the
+ * folder.
+ */
 const script = `
 watched=
 while read -r sign pid; do
@@ -22,15 +25,15 @@ let reaper: { readonly folder: string; readonly input: Writable } | undefined
 function theReaper() {
   if (reaper !== undefined) return reaper
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-servers-'))
-  // Servers that run as another user have folders in it.
+  // Servers that run as another user have folders in this one.
   chmodSync(folder, 0o711)
-  // A group of its own, so that an interrupt at the terminal does not end it before its work.
+  // Its own process group, so that an interrupt at the terminal does not end it before its work.
   const shell = spawn('sh', ['-c', script, 'sh', folder], {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   })
   shell.unref()
-  // On Bun, this stream keeps no process alive, and has no such method.
+  // On Bun, this stream does not keep the process alive, and has no `unref`.
   const input = shell.stdin as Writable & { unref?(): void }
   input.unref?.()
   reaper = { folder, input }
@@ -38,8 +41,8 @@ function theReaper() {
 }
 
 /**
- * Sees to it that a child doesn't outlive this process, however this process ends: a small shell waits for the end of
- * its input and then kills every child that was reported to it.
+ * Ensures that a child does not outlive this process, however this process ends. A small shell waits for the end of its
+ * input and then kills every child that was reported to it.
  */
 export function reapLater(child: ChildProcess): void {
   const { input } = theReaper()
@@ -48,7 +51,7 @@ export function reapLater(child: ChildProcess): void {
   child.once('exit', () => input.write(`- ${pid}\n`))
 }
 
-/** A new folder that vanishes with this process. */
+/** Creates a folder that is removed when this process ends. */
 export function reapedFolder(name: string): string {
   return mkdtempSync(join(theReaper().folder, `${name}-`))
 }

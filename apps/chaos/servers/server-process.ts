@@ -3,25 +3,25 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { dirname, join } from 'node:path'
 import { reapLater } from './reaper.js'
 
-/** What a server is started with. */
+/** The command that starts a server. */
 export interface ServerCommand {
   readonly program: string
   readonly argv: readonly string[]
   readonly folder: string
-  /** As whom it runs; default: as this process. */
+  /** The user of the server; default: that of this process. */
   readonly user?: { readonly uid: number; readonly gid: number } | undefined
-  /** Added to the environment of this process. */
+  /** Variables in addition to the environment of this process. */
   readonly environment?: Readonly<Record<string, string>>
-  /** Written into the folder when the server is made, by name. */
+  /** Files that the constructor writes into the folder, by name. */
   readonly files: Readonly<Record<string, string | Uint8Array>>
-  /** What to install when the program is missing. */
+  /** The package to install if the program is missing. */
   readonly debianPackage: string
 }
 
 const START_LIMIT = 120_000
 const STOP_LIMIT = 10_000
 
-/** A server as a child process, ended by its own id, at the latest together with this process. */
+/** A server as a child process. It is ended by its own id, at the latest together with this process. */
 export abstract class ServerProcess {
   readonly #command: ServerCommand
   #child: ChildProcess | undefined
@@ -36,7 +36,7 @@ export abstract class ServerProcess {
     }
   }
 
-  /** Writes a script that starts it in the foreground, and gives its command line. */
+  /** Writes a script that starts the server in the foreground. Returns its command line. */
   writeScript(): string {
     const { program, argv, folder, user } = this.#command
     const as = user ? ['setpriv', `--reuid=${user.uid}`, `--regid=${user.gid}`, '--clear-groups'] : []
@@ -46,7 +46,7 @@ export abstract class ServerProcess {
     return `sh ${script}`
   }
 
-  /** Of the process that runs, or of the last one that ran. */
+  /** Id of the running process, or of the last one that ran. */
   get pid(): number {
     const pid = this.#child?.pid
     if (pid === undefined) throw new Error(`${this.#command.program} was not started`)
@@ -59,14 +59,14 @@ export abstract class ServerProcess {
   }
 
   /**
-   * Starts the server (again, with what it had on disk) and waits until it answers.
-   * @throws Error with what it printed, when it is missing, ends at once, or does not answer in 2 minutes
+   * Starts the server, or restarts it with its data on disk, and waits until it answers.
+   * @throws Error with its output if it is missing, ends at once, or does not answer within 2 minutes
    */
   async start(): Promise<void> {
     if (this.isRunning) throw new Error(`${this.#command.program} runs already`)
     const { program, argv, folder, environment, debianPackage, user } = this.#command
     this.#printed = ''
-    // A group of its own: an interrupt at the terminal ends the tests, and these then end their servers.
+    // Its own process group. An interrupt at the terminal ends the tests, and the tests then end their servers.
     const child = spawn(program, argv, {
       cwd: folder,
       detached: true,
@@ -93,7 +93,7 @@ export abstract class ServerProcess {
     await this.#untilAnswering()
   }
 
-  /** Settles as soon as the server serves; rejects to be asked again. */
+  /** Resolves as soon as the server answers. If it rejects, it is called again. */
   protected abstract answers(): Promise<unknown>
 
   async #untilAnswering(): Promise<void> {
@@ -101,7 +101,7 @@ export abstract class ServerProcess {
     while (true) {
       try {
         await this.answers()
-        // Its port may belong to another server, which answers in its stead.
+        // Another server may use its port and have answered.
         if (this.isRunning) return
         throw new Error('it was another server that answered')
       } catch (error) {
@@ -116,13 +116,13 @@ export abstract class ServerProcess {
     }
   }
 
-  /** Ends it in order (SIGTERM), by force after 10 s. */
+  /** Stops the server with SIGTERM, and with SIGKILL after 10 s. */
   async stop(): Promise<void> {
     this.resume()
     await this.#end('SIGTERM')
   }
 
-  /** Ends it at once (SIGKILL), as a crash would. */
+  /** Stops the server at once with SIGKILL, as a crash would. */
   async kill(): Promise<void> {
     await this.#end('SIGKILL')
   }
@@ -131,20 +131,20 @@ export abstract class ServerProcess {
     await this.kill()
   }
 
-  /** Kills it and starts it again, with what it had written. */
+  /** Kills the server and starts it again with its data on disk. */
   async restart(): Promise<void> {
     await this.kill()
     await this.start()
   }
 
-  /** Freezes it (SIGSTOP): connections stay open and nothing is answered, until {@link resume}. */
+  /** Freezes the server with SIGSTOP. Connections stay open, but it answers nothing until {@link resume}. */
   pause(): void {
     process.kill(this.pid, 'SIGSTOP')
-    // On a busy machine, some of its threads may go on for a moment, and answer what is sent next.
+    // On a busy machine, some of its threads may run for another moment, and answer the next request.
     while (!isStopped(this.pid));
   }
 
-  /** Lets it continue after {@link pause}. */
+  /** Continues the server after {@link pause}. */
   resume(): void {
     if (this.isRunning) process.kill(this.pid, 'SIGCONT')
   }
@@ -161,7 +161,7 @@ export abstract class ServerProcess {
   }
 }
 
-/** Whether no thread of a process runs any more. True where the system does not tell. */
+/** Whether all threads of a process are stopped or have ended. True if the system does not show it. */
 function isStopped(pid: number): boolean {
   const threads = `/proc/${pid}/task`
   if (!existsSync(threads)) return true

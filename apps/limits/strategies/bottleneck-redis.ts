@@ -6,7 +6,7 @@ import type { Strategy } from './strategy.js'
 /** Time after its last use at which its state expires, in milliseconds. */
 const FORGET = 60_000
 
-/** bottleneck's clustering: a reservoir in Redis that is filled up once a second. */
+/** bottleneck's clustering: a reservoir in Redis that is refilled once a second. */
 export const bottleneckRedis: Strategy = {
   name: 'bottleneck redis',
   modes: ['processes'],

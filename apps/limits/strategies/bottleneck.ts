@@ -2,7 +2,7 @@ import Bottleneck from 'bottleneck'
 import { SECOND } from '../setting.js'
 import type { Strategy } from './strategy.js'
 
-/** bottleneck, with a reservoir that is filled up once a second. */
+/** bottleneck, with a reservoir that is refilled once a second. */
 export const bottleneck: Strategy = {
   name: 'bottleneck',
   modes: ['tasks'],

@@ -5,7 +5,7 @@ import { every, nextSecond, secondOf } from './waiting.js'
 
 const CELLS = 60
 
-/** A counter for each of sixty seconds. Once a second a thread sets that of the second before to zero. */
+/** A counter for each of sixty seconds. Once a second, one thread resets the counter of the previous second to zero. */
 export const counterRing: Strategy = {
   name: 'ring of 60 counters',
   modes: EVERYWHERE,

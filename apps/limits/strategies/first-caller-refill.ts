@@ -7,12 +7,12 @@ const PERMITS = FIRST
 const REFILLED_AT = FIRST + 1
 
 /**
- * A semaphore that the first caller fills up who sees that a second has passed: it wins a compare-and-set on the time
- * of the refill. Once all callers sleep, no caller refills it.
+ * A semaphore that callers refill. The first caller that sees that a second has passed wins a compare-and-set on the
+ * time of the refill. While all callers sleep, none refills it.
  */
 export const firstCallerRefill = refill('first caller refill', false)
 
-/** The same, and a timer looks, too. */
+/** The same, with a timer that also refills. */
 export const eitherRefill = refill('first caller or scheduled refill', true)
 
 function refill(name: string, scheduled: boolean): Strategy {

@@ -1,26 +1,26 @@
 import type { Mode } from '../setting.js'
 
-/** The word that a bell of several threads rings on. */
+/** Index of the word of the bell. */
 export const BELL = 0
-/** The first word that a strategy may use. */
+/** Index of the first word that a strategy may use. */
 export const FIRST = 1
 
 const WORDS = 64
 
-/** Where a strategy may live that counts in shared memory. */
+/** Modes of a strategy that counts in shared memory. */
 export const EVERYWHERE: readonly Mode[] = ['tasks', 'threads']
 
-/** Some words that all threads share, 0 at first. */
+/** Allocates words that all threads share, initially 0. */
 export function sharedWords(): SharedArrayBuffer {
   return new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT * WORDS)
 }
 
-/** The same as seen by one thread. */
+/** Returns the shared words as one thread accesses them. */
 export function words(shared: unknown): Int32Array {
   return new Int32Array(shared as SharedArrayBuffer)
 }
 
-/** Takes a permit from a word that counts them, if there is one. */
+/** Takes a permit from a word that counts permits. Returns whether there was one. */
 export function takeOne(memory: Int32Array, word: number): boolean {
   let permits = Atomics.load(memory, word)
   while (permits > 0) {

@@ -2,7 +2,7 @@ import pThrottle from 'p-throttle'
 import { SECOND } from '../setting.js'
 import type { Strategy } from './strategy.js'
 
-/** p-throttle as it is by default. */
+/** p-throttle with its defaults. */
 export const pThrottleWindow: Strategy = {
   name: 'p-throttle',
   modes: ['tasks'],

@@ -2,11 +2,11 @@ import { EVERYWHERE, sharedWords } from './memory.js'
 import type { Strategy } from './strategy.js'
 import { nextSecond, secondOf } from './waiting.js'
 
-/** The 64-bit word of second and count; the bell has the one before. */
+/** Index of the 64-bit word with second and count. The bell uses the word before it. */
 const PACKED = 1
 const COUNT_BITS = 32n
 
-/** One correct counter: second and count change together, and callers that have slept are counted, too. */
+/** A correct counter. Second and count change together, and callers that have slept are counted, too. */
 export const packedCounter: Strategy = {
   name: 'counter, packed',
   modes: EVERYWHERE,

@@ -18,7 +18,7 @@ import { timedSemaphore } from './timed-semaphore.js'
 import { tokenBucket } from './token-bucket.js'
 import { usualCounter } from './usual-counter.js'
 
-/** All that are compared, in the order in which they are shown. */
+/** All strategies, in the order of the table. */
 export const strategies: readonly Strategy[] = [
   signalboxWindow('sliding'),
   signalboxWindow('calendar'),
@@ -43,7 +43,7 @@ export const strategies: readonly Strategy[] = [
   limiterPackage,
 ]
 
-/** The strategy of this name. */
+/** Returns the strategy with this name. @throws Error if there is none. */
 export function strategy(name: string): Strategy {
   const found = strategies.find(one => one.name === name)
   if (!found) throw new Error(`there is no strategy ${name}`)

@@ -6,7 +6,7 @@ import { every } from './waiting.js'
 const PERMITS = FIRST
 
 /**
- * A semaphore that a timer fills up once a second. A caller that finds none waits for the next filling and competes
+ * A semaphore that a timer refills once a second. A caller without a permit waits for the next refill and competes
  * again.
  */
 export const scheduledRefill: Strategy = {

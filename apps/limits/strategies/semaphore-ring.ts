@@ -4,14 +4,15 @@ import type { Strategy } from './strategy.js'
 import { every, nextSecond, secondOf } from './waiting.js'
 
 const CELLS = 60
-/** How often the cells are restored, in seconds. */
+/** Interval between two refills of the cells, in seconds. */
 const RESTORED = 5
-/** Cells so near to now, in seconds, are left alone. */
+/** Cells within this distance from the current one are not refilled, in seconds. */
 const SAFE_ZONE = 5
 
 /**
- * A semaphore for each of sixty seconds. Every five seconds a thread restores all but those near to now, so it may be
- * late by most of a minute before a caller meets a spent cell. A caller waits for a permit until its second is over.
+ * A semaphore for each of sixty seconds. Every five seconds, one thread refills all cells except those near the current
+ * second. It can be late by most of a minute before a caller finds an empty cell. A caller without a permit waits until
+ * the second is over.
  */
 export const semaphoreRing: Strategy = {
   name: 'ring of 60 semaphores',
@@ -34,7 +35,7 @@ export const semaphoreRing: Strategy = {
     if (world.keeper) every(world.keeper, RESTORED * SECOND, restore)
     return {
       async pass() {
-        // Nothing is given back within a second, so who finds no permit waits for its end.
+        // Permits are not returned within a second, so a caller without one waits until the second is over.
         while (!takeOne(memory, cell(secondOf(world)))) await nextSecond(world)
       },
     }

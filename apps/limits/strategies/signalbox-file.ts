@@ -1,7 +1,7 @@
 import { open } from 'signalbox'
 import type { Strategy } from './strategy.js'
 
-/** The sliding window for all processes that open a box over the same files. */
+/** The sliding window, for all processes that open a box on the same files. */
 export const signalboxFile: Strategy = {
   name: 'signalbox file',
   modes: ['processes'],

@@ -1,7 +1,7 @@
 import { open } from 'signalbox'
 import type { Strategy } from './strategy.js'
 
-/** The sliding window for all processes that open a box on the same Redis server. */
+/** The sliding window, for all processes that open a box on the same Redis server. */
 export const signalboxRedis: Strategy = {
   name: 'signalbox redis',
   modes: ['processes'],

@@ -3,8 +3,8 @@ import { EVERYWHERE } from './memory.js'
 import type { Strategy } from './strategy.js'
 
 /**
- * Within a process. `'sliding'`: at most that many in any second, as early as that allows. `'calendar'`: in each second
- * of the clock. `'smooth'`: evenly spaced.
+ * Signalbox's limiter within one process. `'sliding'` allows at most the limit in any second, and permits each call as
+ * early as possible. `'calendar'` limits each second of the wall clock. `'smooth'` spaces permits evenly.
  */
 export function signalboxWindow(window: 'sliding' | 'calendar' | 'smooth'): Strategy {
   return {

@@ -2,47 +2,47 @@ import type { Clock } from 'signalbox/limits'
 import type { Bell } from '../bell.js'
 import type { Mode } from '../setting.js'
 
-/** A way to limit the calls that a service gets each second. */
+/** A method to limit the calls per second to a service. */
 export interface Strategy {
   readonly name: string
-  /** Where its callers can live. */
+  /** The modes that the strategy supports. */
   readonly modes: readonly Mode[]
-  /** Whether it lives by the clock that it is given, so that it can be simulated. */
+  /** Whether the strategy uses only the given clock, so that it can be simulated. */
   readonly simulated: boolean
   /**
-   * Which seconds it makes longer by the guard, so that it keeps the limit where calls arrive; absent where it has
-   * none.
+   * The seconds that the strategy extends by the guard, so that arrivals also keep the limit. Absent if it has no
+   * guard.
    */
   readonly guarded?: 'any second' | 'seconds of the clock'
-  /** Whether it counts in a Redis server. */
+  /** Whether the strategy counts in a Redis server. */
   readonly onRedis?: boolean
-  /** What all threads share; it goes through `workerData`. */
+  /** Creates the parts that all threads share. Passed through `workerData`. */
   prepare(limit: number, mode: Mode, jitter: number): unknown
-  /** The part of one thread. */
+  /** Returns the throttle of one thread. */
   join(shared: unknown, world: World): Throttle
 }
 
-/** What a strategy finds around it. */
+/** The environment of a strategy in one thread. */
 export interface World {
-  /** Calls a second. */
+  /** Calls per second. */
   readonly limit: number
   /** The URL of an engine that processes share, or of the Redis server. */
   readonly engine: string
-  /** Of what is counted there: no other run has the same. */
+  /** Name of the limit in the engine. It is unique to this run. */
   readonly name: string
-  /** By how much the way from a permit to the service may vary, in milliseconds. */
+  /** Assumed variation of the time from a permit to the arrival of its call, in milliseconds. */
   readonly jitter: number
   readonly clock: Clock
-  /** The same if it is virtual; else undefined. */
+  /** The same clock if it is virtual; otherwise undefined. */
   readonly virtual: Clock | undefined
-  /** Milliseconds since 1970. */
+  /** Returns milliseconds since 1970. */
   readonly wall: () => number
-  /** For what is done on a schedule: one thread has it. */
+  /** The clock for scheduled jobs. Only one thread has it. */
   readonly keeper: Clock | undefined
   readonly bell: Bell
 }
 
-/** What each caller passes before a call. */
+/** Delays the callers of one thread. */
 export interface Throttle {
   /** Resolves when the caller may call. */
   pass(): Promise<void>

@@ -6,7 +6,10 @@ import { every } from './waiting.js'
 const COUNT = FIRST
 const STARTED = FIRST + 1
 
-/** A count that a timer sets to zero once a second, from the first caller on, and wakes all who wait. */
+/**
+ * A counter that a timer resets once a second. The first caller starts the timer, and each reset wakes all waiting
+ * callers.
+ */
 export const timedSemaphore: Strategy = {
   name: 'timed semaphore',
   modes: EVERYWHERE,

@@ -3,14 +3,16 @@ import { EVERYWHERE, sharedWords } from './memory.js'
 import type { Strategy } from './strategy.js'
 import { sleep } from './waiting.js'
 
-/** The 64-bit word of the time at which the next permit is free, in microseconds; the bell has the one before. */
+/**
+ * Index of the 64-bit word with the time of the next free permit, in microseconds. The bell uses the word before it.
+ */
 const NEXT_FREE = 1
 const MICRO = 1000
 
 /**
- * A token bucket: permits come evenly spaced, and those of an idle second are saved. Each caller reserves the next one
- * and sleeps until then. After an idle second it lets a second's worth through at once, and continues with the even
- * ones beside it.
+ * A token bucket: permits are evenly spaced, and it saves those of an idle second. Each caller reserves the next permit
+ * and sleeps until its time. After an idle second, the bucket lets the permits of a whole second through at once, in
+ * addition to the evenly spaced ones.
  */
 export const tokenBucket: Strategy = {
   name: 'token bucket',
@@ -26,7 +28,7 @@ export const tokenBucket: Strategy = {
         while (true) {
           const now = BigInt(Math.floor(clock.now() * MICRO))
           const known = Atomics.load(memory, NEXT_FREE)
-          // Nothing is saved before it is used for the first time.
+          // No permits are saved before the first use.
           const free = known === 0n ? now : known < now - saved ? now - saved : known
           if (Atomics.compareExchange(memory, NEXT_FREE, known, free + interval) !== known) continue
           if (free > now) await sleep(clock, Number(free - now) / MICRO)

@@ -6,9 +6,9 @@ const KNOWN_SECOND = FIRST
 const COUNT = FIRST + 1
 
 /**
- * One counter as it is usually written: a caller that sees a new second swaps it in and then sets the counter to zero,
- * and a caller above the limit sleeps to the next second and continues. Between the swap and the zero callers are
- * counted for nothing, and callers that have slept are not counted at all.
+ * The counter that people usually write. A caller that sees a new second swaps it in and then resets the counter. A
+ * caller above the limit sleeps until the next second and then continues. The counter forgets callers between the swap
+ * and the reset, and does not count callers that have slept.
  */
 export const usualCounter: Strategy = {
   name: 'counter, usual',
