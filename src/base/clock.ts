@@ -39,21 +39,21 @@ export interface TimeSources {
 /** Resolution of the uptime, in milliseconds. */
 const UPTIME_STEP = 10
 /**
- * If the wall clock has moved by more than this against the monotonic one, it was set, or the machine has slept, in
- * milliseconds.
+ * Maximum movement of the wall clock against the monotonic one, in milliseconds. After a greater one, the wall clock
+ * was set, or the machine has slept.
  */
 const MAX_DRIFT = 10
 /** A machine needs longer than this to fall asleep and wake up, while no process runs, in milliseconds. */
 const CHECK_INTERVAL = 1
 
 /**
- * Measures how long the machine has slept. The wall clock reveals whether it may have slept. Only then the uptime is
- * read, which takes a hundred times as long.
+ * Measures the time for which the machine has slept. The wall clock shows whether a sleep is possible. Only then the
+ * uptime is read, which takes a hundred times as long.
  */
 export class SleepCounter {
   /** Milliseconds; up to two steps of the uptime too long. A sleep that is shorter than two steps may be missed. */
   slept = 0
-  /** From this time of the monotonic clock, `check` must be called before `slept` is used. */
+  /** Time of the monotonic clock from which `check` must be called before `slept` is used. */
   checkAt: number
   readonly #sources: TimeSources
   /** Lower and upper bound of the uptime minus the monotonic time, at creation. */
@@ -188,7 +188,7 @@ export class VirtualClock implements Clock {
     return { cancel: () => void this.#timers.delete(timer) }
   }
 
-  /** Returns when the next timer is due; undefined if none is set. */
+  /** Returns the time at which the next timer is due; undefined if none is set. */
   nextAt(): number | undefined {
     return this.#next()?.at
   }

@@ -11,7 +11,7 @@ export interface BoxEvent {
 /** A message on `signalbox:box:state`. */
 export interface BoxStateEvent extends BoxEvent {
   status: 'ready' | 'reconnecting' | 'closed'
-  /** The engine's error, or what ended the session; undefined for a box that is ready. */
+  /** The engine's error, or the error that ended the session; undefined for a box that is ready. */
   reason: Error | undefined
 }
 

@@ -173,7 +173,7 @@ export class DeadlockError extends SignalboxError {
   readonly code = 'DEADLOCK'
 }
 
-/** An argument is invalid, and nothing was sent. The message names the argument, what it must be, and its value. */
+/** An argument is invalid, and nothing was sent. The message names the argument, its value, and the valid values. */
 export class InvalidArgumentError extends SignalboxError {
   readonly code = 'INVALID_ARGUMENT'
 }

@@ -17,7 +17,7 @@ export type PromiseId =
 /** A promise that an engine keeps only in part. */
 export interface Weakness {
   readonly promise: PromiseId
-  /** What can happen, and when. */
+  /** The possible effects, and their conditions. */
   readonly how: string
 }
 

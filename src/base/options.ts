@@ -53,7 +53,7 @@ export function checkOptions(
 }
 
 /**
- * @param owner what the task is of. @param call how a caller writes it, for the error.
+ * @param owner the method that takes the task. @param call the call as a caller writes it. Both are for the error.
  * @throws InvalidArgumentError unless the task is a function.
  */
 export function checkTask(owner: string, task: unknown, call: string): void {

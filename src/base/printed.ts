@@ -1,8 +1,8 @@
 type Inspect = (value: unknown, options: object) => string
 
 /**
- * Defines what `console.log` and `JSON.stringify` show of the objects of a class: these facts, which are JSON values
- * without secrets, instead of its internals.
+ * Defines the output of `console.log` and `JSON.stringify` for the objects of a class: these facts, which are JSON
+ * values without secrets, instead of the objects' internals.
  */
 export function printedAs<T extends object>(
   { prototype }: { readonly prototype: T },

@@ -2,7 +2,7 @@ import { InvalidArgumentError } from './errors.js'
 
 /**
  * Makes the methods of a class reject a call without their object, as after `const { run } = mutex`, with an error that
- * says so.
+ * names the cause.
  */
 export function needsReceiver({ prototype }: { readonly prototype: object }): void {
   for (const [name, property] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {

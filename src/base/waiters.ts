@@ -73,7 +73,7 @@ export class Waiters<W extends Waiter> {
   #timerKeepsAlive = false
   /** Number of waiters. */
   callers = 0
-  /** Number of permits that they want. */
+  /** Number of permits that the waiters want. */
   permits = 0
 
   constructor(clock: Clock, owner: WaitersOwner<W>) {

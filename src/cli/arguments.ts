@@ -25,7 +25,7 @@ export function rateOf(text: string): { limit: number; per: Duration } {
   return { limit: Number(limit), per: duration(`${count ?? 1}${unit}`) }
 }
 
-/** Parses a whole number from 1. @throws commander's error, which names the option. */
+/** Parses an integer from 1. @throws commander's error, which names the option. */
 export function countOf(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new Refusal('It must be a whole number from 1.')
   return Number(text)

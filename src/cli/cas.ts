@@ -7,7 +7,6 @@ import { readValue } from './read-value.js'
 import { printableJson } from '../base/printable.js'
 import type { Terminal } from './terminal.js'
 
-/** Adds `signalbox cas`. */
 export function addCas(program: Command, { stdin, stdout }: Pick<Terminal, 'stdin' | 'stdout'>): void {
   program
     .command('cas')

@@ -13,7 +13,7 @@ export class Child {
   readonly #process: ChildProcess
   /**
    * Whether the command has its own process group, so that signals reach everything it starts. At a terminal it has
-   * not: it could not read the keyboard, and Ctrl-Z would stop this process alone.
+   * none: it could not read the keyboard, and Ctrl-Z would stop only this process.
    */
   readonly #ownGroup: boolean
   // Accessing `process.stdin` would open it, and the input belongs to the command.
@@ -31,13 +31,13 @@ export class Child {
   /**
    * Starts the command.
    * @param environment variables to add to those of this process.
-   * @param grace how long it may take to end after SIGTERM, in milliseconds.
+   * @param grace maximum time to end after SIGTERM, in milliseconds.
    */
   constructor(command: readonly string[], environment: Readonly<Record<string, string>>, grace: number) {
     this.#grace = grace
     this.#ownGroup = !this.#atKeyboard
     const [file = '', ...args] = command
-    // Before it starts, so that a signal never ends this process alone.
+    // Registered before the command starts, so that a signal never ends only this process.
     for (const name of FORWARDED) process.on(name, this.#forward)
     this.#process = spawn(file, args, {
       stdio: 'inherit',
@@ -70,7 +70,7 @@ export class Child {
     try {
       process.kill(this.#ownGroup ? -pid : pid, name)
     } catch (error) {
-      // It has ended just now.
+      // The command has ended just now.
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
     }
   }

@@ -5,7 +5,6 @@ import type { Terminal } from './terminal.js'
 const SHELLS = ['bash', 'zsh', 'fish'] as const
 type Shell = (typeof SHELLS)[number]
 
-/** Adds `signalbox completion`. */
 export function addCompletion(
   program: Command,
   stdout: Terminal['stdout'],

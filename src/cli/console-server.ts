@@ -8,8 +8,8 @@ import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
 
 /**
- * Serves a console to those who know a secret. The address has it after the `#`, which browsers do not send; the page
- * sends it in a header, so that it is in no log, no `Referer` and no cookie, which servers on other ports of this
+ * Serves a console to clients that know a secret. The address has it after the `#`, which browsers do not send. The
+ * page sends it in a header, so that it is in no log, no `Referer` and no cookie, which servers on other ports of this
  * machine would receive.
  */
 export class ConsoleServer {
@@ -51,7 +51,9 @@ export class ConsoleServer {
   }
 }
 
-/** Returns why a request is refused, if it is. The files of the page contain nothing about the engine. */
+/**
+ * Returns the reason for the rejection of a request, if any. The files of the page contain nothing about the engine.
+ */
 function refusalOf({ headers, url = '' }: IncomingMessage, secret: string): RequestRefusal | undefined {
   if (PAGE_FILES.has(url.split('?')[0]!.slice(1))) return undefined
   const given = /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1] ?? ''

@@ -18,7 +18,6 @@ interface ConsoleOptions {
   readOnly?: boolean
 }
 
-/** Adds `signalbox console`. */
 export function addConsole(program: Command, { stdout, stderr }: Terminal): void {
   program
     .command('console')

@@ -9,10 +9,9 @@ import { printable, printableJson } from '../base/printable.js'
 import { PROMISES } from '../base/promises.js'
 import type { Terminal } from './terminal.js'
 
-/** Findings with which no box is opened: that would create the schema, or fail at a node of a cluster. */
+/** Findings after which no box is opened. Opening one would create the schema, or fail at a node of a cluster. */
 const NOT_OPENED: readonly string[] = ['no-schema', 'cluster-node']
 
-/** Adds `signalbox doctor`. */
 export function addDoctor(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('doctor')

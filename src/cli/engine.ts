@@ -5,7 +5,7 @@ import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
 import { withoutSecrets } from '../base/secrets.js'
 
-/** The option of every subcommand that says where the locks are. */
+/** The option for the URL of the engine, which every subcommand has. */
 export function engineOption(): Option {
   return new Option('--engine <url>', 'where the locks are, such as file:./locks').env('SIGNALBOX_URL')
 }
@@ -16,18 +16,18 @@ export interface EngineOptions {
   json?: boolean
 }
 
-/** How to open a box for a command. */
+/** Options for opening the box of a command. */
 interface Use {
-  /** Whether to create a missing folder. For a command that only reads, a missing folder is an error: a typo. */
+  /** Whether to create a missing folder. A command that only reads rejects it: its path is probably a typo. */
   readonly creates?: boolean
   /** The label that others see next to the locks of this command. */
   readonly label?: string
 }
 
 /**
- * Calls `task` with a box on the engine that was named, and closes it.
+ * Calls `task` with a box on the given engine, and closes the box.
  * @param url the value of `--engine` or of the environment variable, if any.
- * @throws CommandError if the engine can't be shared between processes; what `open` and the task throw.
+ * @throws CommandError if processes can't share the engine; the errors of `open` and the task.
  */
 export async function withBox<T>(
   url: string | undefined,
@@ -41,7 +41,7 @@ export async function withBox<T>(
 /**
  * Checks the URL of the engine.
  * @param creates see {@link Use}.
- * @throws CommandError if there is none, or the engine can't be shared between processes.
+ * @throws CommandError if there is none, or if processes can't share the engine.
  */
 export async function placeOf(url: string | undefined, creates: boolean): Promise<string> {
   if (url === undefined || url === '') {

@@ -6,7 +6,6 @@ import { CommandError } from './failure.js'
 import { printableJson } from '../base/printable.js'
 import type { Terminal } from './terminal.js'
 
-/** Adds `signalbox get`. */
 export function addGet(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('get')

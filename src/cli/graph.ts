@@ -8,7 +8,6 @@ import { printable, printableJson } from '../base/printable.js'
 import { shortDuration } from '../base/duration.js'
 import type { Terminal } from './terminal.js'
 
-/** Adds `signalbox graph`. */
 export function addGraph(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('graph')

@@ -21,7 +21,7 @@ export class Interrupt implements Disposable {
 
   /**
    * Returns the task's result, or throws an {@link Interrupted} if the task failed after the signal.
-   * @throws what the task throws.
+   * @throws the error of the task.
    */
   async during<T>(task: (signal: AbortSignal) => Promise<T>): Promise<T> {
     try {
@@ -38,7 +38,7 @@ export class Interrupt implements Disposable {
   }
 }
 
-/** A signal asked the program to end. */
+/** Ends the program after a signal. */
 class Interrupted extends EndedWith {
   constructor(signal: NodeJS.Signals) {
     super(EXIT.signal + constants.signals[signal])

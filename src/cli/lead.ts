@@ -12,12 +12,10 @@ import { reporter, work } from './work.js'
 import { addWorkOptions, labelOf, refuseCommandAsName, type WorkFlags } from './work-options.js'
 
 /**
- * Pause between the end of the command and the next candidacy, in milliseconds, so that it never restarts in a tight
- * loop.
+ * Pause between the end of the command and the next candidacy, in milliseconds. It prevents restarts in a tight loop.
  */
 const PAUSE = 1000
 
-/** Adds `signalbox lead`. */
 export function addLead(program: Command, { stderr }: Terminal): void {
   const lead = program
     .command('lead')

@@ -21,7 +21,6 @@ interface LimitOptions extends EngineOptions {
   json?: boolean
 }
 
-/** Adds `signalbox limit`. */
 export function addLimit(program: Command, terminal: Terminal): void {
   const limit = program
     .command('limit')
@@ -70,7 +69,7 @@ async function runLimited(
   const started = systemClock.now()
   await interrupt.during(signal => limiter.acquire(1, { wait, signal }))
   report('granted', { name, waited: Math.round(systemClock.now() - started) })
-  // No lock depends on it, so it is never stopped.
+  // No lock depends on the command, so it is never stopped.
   const status = await new Child(command, {}, 0).ended
   report('ended', { status })
   return status

@@ -7,7 +7,6 @@ import { limiterLine, limitersOf, limiterTable } from './limiters.js'
 import { shortDuration } from '../base/duration.js'
 import type { Terminal } from './terminal.js'
 
-/** Adds `signalbox ls`. */
 export function addLs(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('ls')

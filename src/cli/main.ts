@@ -3,7 +3,7 @@ import { EXIT } from './exit-status.js'
 import { errorLine } from './failure.js'
 import { signalbox } from './signalbox.js'
 
-/** How long a connection may take to close, in milliseconds. */
+/** Maximum time for a connection to close, in milliseconds. */
 const CLOSE_TIMEOUT = 1000
 
 /**

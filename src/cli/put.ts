@@ -5,7 +5,6 @@ import { readValue } from './read-value.js'
 import { printableJson } from '../base/printable.js'
 import type { Terminal } from './terminal.js'
 
-/** Adds `signalbox put`. */
 export function addPut(program: Command, { stdin, stdout }: Pick<Terminal, 'stdin' | 'stdout'>): void {
   program
     .command('put')

@@ -10,7 +10,6 @@ interface ReleaseOptions extends EngineOptions {
   token: bigint
 }
 
-/** Adds `signalbox release`. */
 export function addRelease(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('release')

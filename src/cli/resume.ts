@@ -6,7 +6,6 @@ import { CommandError } from './failure.js'
 import { printable, printableJson } from '../base/printable.js'
 import type { Terminal } from './terminal.js'
 
-/** Adds `signalbox resume`. */
 export function addResume(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('resume')

@@ -28,7 +28,6 @@ interface RunSurroundings extends Surroundings {
   readonly stderr: Terminal['stderr']
 }
 
-/** Adds `signalbox run`. */
 export function addRun(program: Command, { stderr }: Terminal): void {
   const run = program
     .command('run')

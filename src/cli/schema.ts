@@ -5,7 +5,6 @@ interface SchemaOptions {
   schema?: string
 }
 
-/** Adds `signalbox schema`. */
 export function addSchema(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('schema')

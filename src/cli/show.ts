@@ -7,7 +7,6 @@ import { limiterLine, limitersOf, limiterTable } from './limiters.js'
 import { jsonLine, reportsOf, table } from './ls.js'
 import type { Terminal } from './terminal.js'
 
-/** Adds `signalbox show`. */
 export function addShow(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('show')

@@ -19,7 +19,6 @@ const CLEAR = '\u001b[H\u001b[2J'
 const BOLD = '\u001b[1m'
 const PLAIN = '\u001b[0m'
 
-/** Adds `signalbox top`. */
 export function addTop(program: Command, { stdout, unread }: Terminal): void {
   program
     .command('top')

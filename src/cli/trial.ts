@@ -5,14 +5,16 @@ import { InvalidArgumentError } from '../base/errors.js'
 import { shortDuration } from '../base/duration.js'
 
 /**
- * The store and the limit that a trial uses; it removes what it wrote. Concurrent trials do not disturb each other
- * there.
+ * The store and the limit that a trial uses. It removes its writes. Concurrent trials do not disturb each other there.
  */
 const NAME = 'signalbox-doctor'
 /** Messages of engines that found data of another program in place of theirs. */
 const SPOILED = /another program|not valid JSON/
 const ROUND_TRIPS = 15
-/** Milliseconds. A lease is renewed after a third of it, and useful leases last at least 500 ms. */
+/**
+ * Round trip from which an engine is slow, in milliseconds. A lease is renewed after a third of it, and useful leases
+ * last at least 500 ms.
+ */
 const SLOW = 100
 
 /** Uses an engine as an application does: checks this user's rights, and measures the round trip. */
@@ -20,7 +22,7 @@ export async function trial(box: Box): Promise<Diagnosis> {
   const findings: Finding[] = []
   const facts: string[] = []
   const works = new Set<string>()
-  // Its own lock, because another doctor, or one that was killed just now, may hold a shared one.
+  // A lock of its own, because another doctor, or one that was killed just now, may hold a shared one.
   const mutex = box.mutex(`${NAME}-${randomUUID()}`)
   for (const [what, use] of uses(box, mutex)) {
     try {

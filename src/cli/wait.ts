@@ -10,7 +10,6 @@ interface WaitOptions extends EngineOptions {
   wait?: number
 }
 
-/** Adds `signalbox wait`. */
 export function addWait(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('wait')

@@ -7,12 +7,12 @@ import { reportsOf } from './ls.js'
 import { printable } from '../base/printable.js'
 import type { Terminal } from './terminal.js'
 
-/** Shorter waits are not reported, in milliseconds. */
+/** Minimum length of a wait that is reported, in milliseconds. */
 const REPORT_AFTER = 1000
 /** Interval at which the holder is looked up after that, in milliseconds. */
 const LOOK_UP_INTERVAL = 5000
 
-/** Reports on a terminal which holder a task waits for, and again when that changes. */
+/** Reports on a terminal the holder that a task waits for, and again when the holder changes. */
 export async function reportingWaits<T>(
   box: Box,
   keys: readonly string[],

@@ -35,8 +35,8 @@ export function addWorkOptions(command: Command): Command {
 }
 
 /**
- * Rejects a missing name: without one, the parser takes the first word of the command for it.
- * @param words the command without the word that was taken for the name.
+ * Rejects a missing name: without one, the parser takes the first word of the command as the name.
+ * @param words the command without the word that was taken as the name.
  */
 export function refuseCommandAsName(command: Command, words: readonly string[]): void {
   const { rawArgs } = command.parent as Command & { rawArgs: readonly string[] }

@@ -5,11 +5,11 @@ import { EXIT } from './exit-status.js'
 import { printableJson } from '../base/printable.js'
 import type { Terminal } from './terminal.js'
 
-/** How to run a command while a grant is held. */
+/** Options for running a command under a grant. */
 export interface WorkOptions {
   /** The environment variable that passes its token. */
   readonly fenceEnv: string
-  /** How long it may take to end after the loss of the grant, in milliseconds. */
+  /** Maximum time to end after the loss of the grant, in milliseconds. */
   readonly grace: number
 }
 
@@ -44,7 +44,7 @@ export async function work(
   }
 }
 
-/** Reports what happens to a command, on standard error: standard output belongs to the command. */
+/** Reports the events of a command, on standard error: standard output belongs to the command. */
 export type Report = (
   event: 'granted' | 'skipped' | 'lost' | 'ended' | 'unreleased' | 'unrecorded',
   details: Readonly<Record<string, unknown>>,

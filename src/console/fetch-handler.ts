@@ -25,7 +25,7 @@ export async function answerFetch(
           if ((controller.desiredSize ?? 0) <= 0) return end()
           controller.enqueue(eventBytes(message))
         })
-        // What it received at once may have been too much.
+        // `join` may have called `end` before it returned `leave`, if the first message exceeded the backlog.
         if (!open.has(end)) leave()
       },
       cancel() {

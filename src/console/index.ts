@@ -29,11 +29,11 @@ export interface BoxConsole {
 }
 
 /**
- * Returns request handlers for a page that shows who holds and awaits the locks of an engine, and its limiters. On the
+ * Returns request handlers for a page that shows the holders and waiters of an engine's locks, and its limiters. On the
  * page, operators can release grants and revoke sessions, and read values. The handlers check that requests come from
- * the page, but not who the user is: mount them behind your own sign-in. They work under any path.
+ * the page, but do not authenticate users: mount them behind your own sign-in. They work under any path.
  *
- * While pages are open, the engine is asked once a second, however many they are.
+ * While pages are open, the console asks the engine once a second, regardless of their number.
  *
  * ```ts
  * const locks = consoleOf(box)
@@ -48,7 +48,7 @@ export function consoleOf(box: Box, options: ConsoleOptions = {}): BoxConsole {
     diagnose: options.diagnose,
     log: options.log ?? (line => void process.stderr.write(`signalbox ${line}\n`)),
   })
-  /** What disconnects each page. */
+  /** Functions that each disconnect one page. */
   const open = new Set<() => void>()
   return {
     node: (request, response) => void answerNode(routes, open, request, response),

@@ -4,15 +4,15 @@ import type { KeyEvent, KeyView, PartyView, Who } from './messages.js'
 /** An event without its number. */
 export type Happened = Omit<KeyEvent, 'number'>
 
-/** How an operator ended a grant with the console; undefined if no operator did. */
+/** Returns how an operator ended a grant with the console; undefined if no operator did. */
 export type ByHand = (holder: PartyView) => 'released by hand' | 'revoked by hand' | undefined
 
 /**
- * Returns what the page shows of a key. What has not changed is the same object as before, so that only changes are
- * sent: ages grow with each look, so times since 1970 take their place.
- * @param at when the engine was asked, milliseconds since 1970.
- * @param isFirst whether this is the first look, which does not show since when the holders hold the key.
- * @param slack two looks at one request may differ by this in when it was made, in milliseconds.
+ * Returns the view of a key for the page. Unchanged parts are the same objects as in the previous view, so that only
+ * changes are sent. Ages grow with each look, so the view has times since 1970 instead.
+ * @param at time of the look, in milliseconds since 1970.
+ * @param isFirst whether this is the first look. Then the view does not show when the holders got the key.
+ * @param slack maximum difference between two looks in the time of the same request, in milliseconds.
  */
 export function keyView(
   before: KeyView | undefined,
@@ -33,7 +33,7 @@ export function keyView(
     : next
 }
 
-/** Returns what happened to a key between two looks. */
+/** Returns the events of a key between two looks. */
 export function happenedTo(
   before: KeyView | undefined,
   after: KeyView | undefined,
@@ -51,7 +51,7 @@ export function happenedTo(
   let from: PartyView | undefined
   for (const holder of held.left()) {
     const kind = byHand(holder) ?? (holder.until! <= at ? 'expired' : 'released')
-    // A release that leads to a grant is one event.
+    // A release and the grant that follows it are one event.
     if (kind === 'released' && from === undefined && started.length > 0) from = holder
     else events.push({ at, key, kind, who: who(holder), ...heldBy(holder, at) })
   }
@@ -73,7 +73,7 @@ export function happenedTo(
   return events
 }
 
-/** The requests of a look, by session, to be found again in the next. */
+/** The requests of a look, by session. The next look finds them again. */
 class Requests {
   readonly #bySession = new Map<string, PartyView[]>()
   readonly #slack: number
@@ -101,7 +101,7 @@ class Requests {
     return this.#take(session, { claim, since, token })
   }
 
-  /** Returns those that were not taken. */
+  /** Returns the requests that were not taken. */
   left(): PartyView[] {
     return [...this.#bySession.values()].flat()
   }

@@ -1,10 +1,10 @@
 import type { LimiterReport } from '../index.js'
 import type { LimiterView } from './messages.js'
 
-/** Two looks at one time may differ by this, because replies are delayed, in milliseconds. */
+/** Maximum difference between two readings of the same time, in milliseconds, because replies are delayed. */
 const SLACK = 750
 
-/** Returns what the page shows of the limiters; the same array as before if nothing has changed. */
+/** Returns the views of the limiters for the page; the same array as before if nothing has changed. */
 export function limiterViews(
   before: readonly LimiterView[],
   reports: readonly LimiterReport[],

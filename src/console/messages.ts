@@ -7,13 +7,13 @@ export interface PartyView {
   readonly pid: number
   readonly label: string | undefined
   readonly claim: Claim
-  /** When it asked for the lock. */
+  /** Time of the request. */
   readonly since: number
   /** For a holder: the token as text, because it exceeds the safe integers. */
   readonly token?: string
-  /** For a holder that was seen to get the lock: when that was. */
+  /** For a holder: time of the grant, if the console saw it. */
   readonly heldSince?: number
-  /** For a holder: when its lease expires without a renewal. */
+  /** For a holder: time at which its lease expires without a renewal. */
   readonly until?: number
 }
 
@@ -30,12 +30,12 @@ export interface LimitView {
   readonly limit: number
   /** Milliseconds. */
   readonly per: number
-  /** `sliding`, or what its periods begin with. */
+  /** `sliding`, `calendar` or `smooth`. */
   readonly window: string
   readonly timeZone: string
   readonly used: number
   readonly remaining: number
-  /** When a permit returns next; undefined if none is in use. */
+  /** Time at which the next permit returns; undefined if none is in use. */
   readonly readyAt: number | undefined
 }
 
@@ -49,19 +49,19 @@ export interface LimiterView {
   readonly waiting: readonly string[]
 }
 
-/** Who an event is about. */
+/** The session that an event is about. */
 export type Who = Pick<PartyView, 'session' | 'host' | 'pid' | 'label'>
 
-/** What happened to a key between two looks. Durations are milliseconds. */
+/** An event of a key between two looks. Durations are in milliseconds. */
 export interface KeyEvent {
   /** Increases with each event. */
   readonly number: number
   readonly at: number
   readonly key: string
   /**
-   * `granted`: `who` got the lock; `handed over`: it got the lock from `from`; `released`: `who` holds it no longer;
+   * `granted`: `who` got the lock; `handed over`: it got the lock from `from`; `released`: `who` no longer holds it;
    * `expired`: its lease ended without a renewal; `released by hand` and `revoked by hand`: an operator took it away
-   * with this console; `left`: `who` waits no longer and did not get the lock.
+   * with this console; `left`: `who` stopped waiting without getting the lock.
    */
   readonly kind:
     | 'granted'
@@ -73,29 +73,32 @@ export interface KeyEvent {
     | 'left'
   readonly who: Who
   readonly from?: Who
-  /** How long `who` waited. */
+  /** Duration of the wait of `who`. */
   readonly waited?: number
-  /** How long the holder that lost or released the lock had it; undefined if that began before the first look. */
+  /**
+   * Time for which the holder that lost or released the lock had held it; undefined if it got the lock before the first
+   * look.
+   */
   readonly held?: number
 }
 
-/** All that the page shows. */
+/** The complete state that the page shows. */
 export interface StateMessage {
   readonly type: 'state'
-  /** When the engine was asked. */
+  /** Time at which the engine was asked. */
   readonly at: number
   /** The engine as its URL names it, without passwords. */
   readonly engine: string
   readonly readOnly: boolean
   readonly hasDoctor: boolean
-  /** When the timeline begins. */
+  /** Beginning of the timeline. */
   readonly since: number
   readonly keys: readonly KeyView[]
   readonly limiters: readonly LimiterView[]
   readonly events: readonly KeyEvent[]
 }
 
-/** What has changed since the message before. */
+/** The changes since the previous message. */
 export interface ChangeMessage {
   readonly type: 'change'
   readonly at: number
@@ -107,7 +110,7 @@ export interface ChangeMessage {
   readonly events: readonly KeyEvent[]
 }
 
-/** The engine did not answer, or refused. */
+/** The engine did not answer, or rejected the request. */
 export interface FaultMessage {
   readonly type: 'fault'
   readonly at: number
@@ -126,13 +129,13 @@ export type ValueRow =
       readonly json: string
       /** Number of characters of the whole JSON. */
       readonly length: number
-      /** When it was written, in milliseconds since 1970; undefined if the engine does not record it. */
+      /** Time of the write, in milliseconds since 1970; undefined if the engine does not record it. */
       readonly changed: number | undefined
       readonly failure?: undefined
     }
   | {
       readonly key: string
-      /** Why it can't be read. */
+      /** The reason why it can't be read. */
       readonly failure: string
     }
 

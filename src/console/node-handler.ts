@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { eventBytes, MAX_BACKLOG } from '../page-kit/events.js'
 import { lengthened, type Asked, type Routes } from './routes.js'
 
-/** A request as Node has it, or as a framework on top of Node does, which may have read the body. */
+/** A request of Node, or of a framework on top of Node, which may have read the body. */
 type NodeRequest = IncomingMessage & { readonly originalUrl?: string; readonly body?: unknown }
 
 /** Answers a request of a server of Node. Never throws. */
@@ -20,7 +20,7 @@ export async function answerNode(
   if (typeof content === 'string') return void response.end(request.method === 'HEAD' ? '' : content)
   response.flushHeaders()
   if (response.destroyed) return
-  // The request is pipelined: this response has no socket yet, and is never closed if the viewer leaves.
+  // A pipelined request: its response has no socket yet, and does not close if the viewer disconnects.
   if (!response.socket) return void response.end()
   let leave = (): void => undefined
   const end = (): void => {
@@ -34,7 +34,7 @@ export async function answerNode(
     if (response.writableLength > MAX_BACKLOG) return end()
     response.write(eventBytes(message))
   })
-  // What it received at once may have been too much.
+  // `join` may have called `end` before it returned `leave`, if the first message exceeded the backlog.
   if (response.writableEnded) leave()
 }
 
@@ -53,12 +53,12 @@ function askedBy(request: NodeRequest): Asked {
 }
 
 async function bodyOf(request: NodeRequest): Promise<string> {
-  // A framework that has read the body leaves its value.
+  // A framework that has read the body stores its value.
   if (request.body !== undefined && request.readableEnded) return JSON.stringify(request.body)
   const parts: Buffer[] = []
   let length = 0
   try {
-    // A request that is destroyed can't be answered.
+    // By default, the iterator destroys the request, which could then not be answered.
     for await (const part of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       length = lengthened(length, part.length)
       parts.push(part)

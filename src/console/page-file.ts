@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** The text of a file of the page, which the build has made. The package has the texts in the place of this function. */
+/** Returns the text of a file of the page from the build. In the package, the texts replace this function. */
 export function pageFile(name: string): string {
   return readFileSync(new URL(`page/${name}`, import.meta.url), 'utf8')
 }

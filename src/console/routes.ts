@@ -14,7 +14,7 @@ import { pageFile } from './page-file.js'
 import { storeNames, valuePage, valueView } from './values.js'
 import { Watcher, type Viewer } from './watcher.js'
 
-/** A refusal of a request: its HTTP status and its text. */
+/** The rejection of a request, with its HTTP status and its text. */
 class Refusal extends Error {
   constructor(
     readonly status: number,
@@ -24,7 +24,7 @@ class Refusal extends Error {
   }
 }
 
-/** A request, from whichever kind of server. */
+/** A request to a server of any kind. */
 export interface Asked {
   readonly method: string
   /** The path as the browser sees it. */
@@ -43,7 +43,7 @@ export interface Reply {
   readonly content: string | { join(viewer: Viewer): () => void }
 }
 
-/** What a console is made with, checked. */
+/** The checked options of a console. */
 export interface Settings {
   readonly readOnly: boolean
   readonly diagnose: (() => Promise<Diagnosis>) | undefined
@@ -59,7 +59,7 @@ export function lengthened(length: number, part: number): number {
   return length + part
 }
 
-/** Answers the requests of the page. Only the last segment of a path counts, so it can be served under any path. */
+/** Answers the requests of the page under any path: only the last segment of a path counts. */
 export class Routes {
   readonly #box: Box
   readonly #settings: Settings
@@ -73,7 +73,7 @@ export class Routes {
     this.#watcher = new Watcher(box, { readOnly, hasDoctor: diagnose !== undefined }, systemClock)
   }
 
-  /** Refuses further requests. */
+  /** Rejects further requests. */
   close(): void {
     this.#isClosed = true
   }
@@ -200,8 +200,8 @@ function allow(method: string, ...allowed: readonly string[]): void {
 }
 
 /**
- * Checks that the console's own page sends an order, and no other site: a browser sends JSON to another origin only
- * with that origin's consent, and names the page's origin.
+ * Checks that a request comes from the console's own page. A browser sends JSON to another origin only with that
+ * origin's consent, and names the page's origin.
  */
 async function orderOf(asked: Asked): Promise<Readonly<Record<string, unknown>>> {
   allow(asked.method, 'POST')

@@ -6,11 +6,11 @@ import type { StoreNames, ValuePage, ValueRow, ValueView } from './messages.js'
 const PAGE = 100
 /** Maximum number of stores that are listed. Each large one costs a search. */
 const MAX_STORES = 30
-/** How many characters of its JSON are sent of a value in a list, and of one that is looked at. */
+/** Maximum number of characters of a value's JSON: in a list, and in the view of one value. */
 const ROW_LENGTH = 160
 const VIEW_LENGTH = 100_000
 
-/** Which values to list. Texts may be empty. */
+/** The range of values to list. Texts may be empty. */
 interface Wanted {
   readonly prefix: string
   readonly after: string
@@ -32,7 +32,7 @@ export async function storeNames(box: Box): Promise<StoreNames> {
  */
 export async function valuePage(store: Store, name: string, { prefix, after }: Wanted): Promise<ValuePage> {
   const rows: ValueRow[] = []
-  // One more shows whether there is a next page.
+  // One more row shows whether there is a next page.
   while (rows.length <= PAGE) {
     const page = { prefix, after: rows.at(-1)?.key ?? after, limit: PAGE + 1 - rows.length }
     try {

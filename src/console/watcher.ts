@@ -16,31 +16,33 @@ import type {
   StateMessage,
 } from './messages.js'
 
-/** The engine is asked at most once in this time, in milliseconds. */
+/** Minimum interval between two requests to the engine, in milliseconds. */
 const LOOK_INTERVAL = 1000
-/** How often viewers are notified while the engine does not reply, in milliseconds. */
+/** Interval at which viewers are notified while the engine does not reply, in milliseconds. */
 const PATIENCE = 5000
 /** Time without a viewer after which the timeline begins again, in milliseconds. */
 const MAX_GAP = 10_000
 /** Maximum number of events of the timeline. */
 const MAX_EVENTS = 2000
-/** Two looks at one time may differ by this, because replies are delayed and clocks are corrected, in milliseconds. */
+/**
+ * Maximum difference between two readings of the same time, in milliseconds, because replies are delayed and clocks are
+ * corrected.
+ */
 const SLACK = 750
-/** How long an ended grant may still be seen after an operator ended it, in milliseconds. */
+/** Maximum time for which a grant may still be seen after an operator ended it, in milliseconds. */
 const BY_HAND_TTL = 30_000
 
-/** What the watcher uses of a box. */
+/** The parts of a box that the watcher uses. */
 export type Watched = Pick<Box, 'engine' | 'inspect' | 'limiters'>
 
 /** Receives messages. */
 export type Viewer = (message: Message) => void
 
-/** What the page can do, which the first message says. */
+/** The abilities of the page. The first message contains them. */
 export type Abilities = Pick<StateMessage, 'readOnly' | 'hasDoctor'>
 
 /**
- * Looks at an engine for all viewers: while there are any, it asks at most once a second, and sends them what has
- * changed.
+ * Watches an engine for all viewers. While there are any, asks the engine at most once a second, and sends the changes.
  */
 export class Watcher {
   readonly #box: Watched
@@ -51,21 +53,21 @@ export class Watcher {
   #keys: ReadonlyMap<string, KeyView> = new Map()
   #limiters: readonly LimiterView[] = []
   #events: KeyEvent[] = []
-  /** What a new viewer receives; undefined until it is first asked for after a look. */
+  /** The state for new viewers; undefined until the first viewer needs it after a look. */
   #state: StateMessage | undefined
-  /** Why the last look failed, if it did. */
+  /** The failure of the last look; undefined if it succeeded. */
   #fault: FaultMessage | undefined
   #lastNumber = 0
-  /** When the timeline began, and when the engine last answered; undefined before the first answer. */
+  /** Beginning of the timeline, and time of the engine's last answer; undefined before the first answer. */
   #times: { since: number; at: number } | undefined
   #nextLook: number
-  /** When the engine was last asked, or has last replied. */
+  /** Time of the last request to the engine, or of the last reply. */
   #lookedAt = 0
   #timer: Timer | undefined
   #isLooking = false
-  /** How long the last look took, and by how much the wall clock was ahead of the other one, in milliseconds. */
+  /** Duration of the last look, and offset of the wall clock from the other one, in milliseconds. */
   #lastLook = { duration: 0, offset: 0 }
-  /** What operators have ended: grants and sessions, and when. */
+  /** The grants and sessions that operators have ended, with the times. */
   readonly #byHand = new Map<string, number>()
 
   constructor(box: Watched, abilities: Abilities, clock: Clock) {
@@ -76,7 +78,10 @@ export class Watcher {
     this.#nextLook = clock.now()
   }
 
-  /** Adds a viewer, which at once receives what is known, if looks continue from that. Returns what removes it. */
+  /**
+   * Adds a viewer. If the known state is recent, sends it to the viewer at once. Returns a function that removes the
+   * viewer.
+   */
   join(viewer: Viewer): () => void {
     this.#viewers.add(viewer)
     if (this.#isLooking || this.#isFresh()) {
@@ -92,19 +97,19 @@ export class Watcher {
     }
   }
 
-  /** Remembers that an operator releases a grant, so that the timeline says so. Returns what forgets it. */
+  /** Records for the timeline that an operator releases a grant. Returns a function that removes the record. */
   releasedByHand(key: string, token: string): () => void {
     const holder = this.#keys.get(key)?.holders.find(party => party.token === token)
     return holder ? this.#remember(grantOf(holder)) : () => undefined
   }
 
-  /** Remembers that an operator revokes a session, so that the timeline says so. Returns what forgets it. */
+  /** Records for the timeline that an operator revokes a session. Returns a function that removes the record. */
   revokedByHand(session: string): () => void {
     return this.#remember(session)
   }
 
   #remember(ended: string): () => void {
-    // A second click finds nothing to end, and must not undo what the first one did.
+    // A second click finds nothing to end. It must not remove the record of the first one.
     if (this.#byHand.has(ended)) return () => undefined
     this.#byHand.set(ended, this.#clock.now())
     return () => void this.#byHand.delete(ended)
@@ -159,13 +164,13 @@ export class Watcher {
     this.#send(this.#fault)
   }
 
-  /** Begins the timeline again. */
+  /** Restarts the timeline. */
   #forget(): void {
     this.#times = undefined
     this.#fault = undefined
   }
 
-  /** Takes the replies of a look that began at this time, and returns the message about them. */
+  /** Processes the replies of a look that began at the time `begun`, and returns the message about them. */
   #take(reports: readonly LockReport[], limiters: readonly LimiterReport[], begun: number): Message {
     const duration = this.#clock.now() - begun
     const offset = this.#wall() - this.#clock.now()
@@ -173,9 +178,9 @@ export class Watcher {
     this.#lastLook = { duration, offset }
     // The times from before a jump of the clock can't be compared with those after it.
     if (Math.abs(offset - last.offset) > SLACK) this.#forget()
-    // The engine replied to one of the questions at any time during each of the two looks.
+    // The engine may have replied at any time during each of the two looks.
     const slack = SLACK + (last.duration + duration) / 2
-    // In the middle between the question and the reply.
+    // The middle between the request and the reply.
     const at = this.#wall() - duration / 2
     const times = this.#times
     const isFirst = times === undefined
@@ -217,7 +222,7 @@ export class Watcher {
     return this.#byHand.has(holder.session) ? 'revoked by hand' : undefined
   }
 
-  /** Many viewers may join at once, so the message, which may be large, is the same for all until the next look. */
+  /** Returns the state. All viewers that join before the next look share one message, because it may be large. */
   #stateAt(times: { since: number; at: number }): StateMessage {
     this.#state ??= {
       type: 'state',
@@ -242,7 +247,7 @@ async function collected<T>(all: AsyncIterable<T>): Promise<T[]> {
   return list
 }
 
-/** A grant, apart from all others: tokens of different keys may be equal. */
+/** Identifies a grant: tokens of different keys may be equal. */
 function grantOf({ session, token }: PartyView): string {
   return `${session} ${token!}`
 }

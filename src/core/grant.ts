@@ -85,7 +85,7 @@ export function numberOf(token: bigint): number {
   return Number(token / TURNS_PER_NUMBER)
 }
 
-/** What is printed of a grant. */
+/** Returns the printed form of a grant. */
 export function printedGrant(grant: Grant, label?: string): object {
   const { keys, token } = grant
   // JSON has no integers of 64 bits.

@@ -63,7 +63,7 @@ export class LeaseKeeper {
   }
 
   /**
-   * Asks the engine whether it still has the grant, because a hint says that it does not. Anybody may have sent the
+   * Asks the engine whether it still has the grant, because a hint says that it does not. Any client may have sent the
    * hint, so it neither ends a lease nor causes more than ten questions a second.
    */
   verify(lease: Lease): void {
@@ -104,7 +104,7 @@ export class LeaseKeeper {
     return lease.loss !== undefined
   }
 
-  /** How long the lease is certainly held without a renewal, in milliseconds. */
+  /** Returns the time for which the lease is certainly held without a renewal, in milliseconds. */
   left(lease: Lease): number {
     return Math.max(Math.min(lease.deadline, this.#certainUntil()) - this.#clock.now(), 0)
   }

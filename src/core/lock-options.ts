@@ -7,7 +7,7 @@ import { checkOptions, checkSignal, flag } from '../base/options.js'
 export interface LockOptions {
   /** Maximum wait; default: no limit. 0: don't wait for another holder or waiter. */
   wait?: Duration | undefined
-  /** How long the grant lasts without a renewal, 20 ms to a day; default 30 s. See `renew`. */
+  /** Time for which the grant lasts without a renewal, 20 ms to a day; default 30 s. See `renew`. */
   lease?: Duration | undefined
   /** Aborts the wait. It does not end a grant. */
   signal?: AbortSignal | undefined

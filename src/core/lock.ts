@@ -154,7 +154,7 @@ export class ClaimSetLock implements Lock<WriteGrant> {
   /** @throws InvalidArgumentError when the keys can't be taken from their holders */
   #queue({ ownRequest, steal }: CheckedOptions): LocalQueue {
     if (steal) this.#checkSteal()
-    // What steals must not wait for a caller of this box.
+    // A request that steals must not wait for a caller of this box.
     if (ownRequest || steal) return new LocalQueue(this.#session, this.#set, this.#noun)
     return this.#session.queueFor(this.#set, this.#noun)
   }

@@ -25,7 +25,9 @@ const FALSE_WAKES = 8
 /** That pause, in milliseconds. */
 const WAKE_PAUSE = 50
 
-/** How long before the end of a wait a request asks for the holder, and from which wait on, in milliseconds. */
+/**
+ * Time before the end of a wait at which a request asks for the holder, and the minimum wait for that, in milliseconds.
+ */
 const LAST_LOOK = 1000
 const LONG_WAIT = 3000
 
@@ -75,7 +77,8 @@ let orders = 0
 
 /**
  * The request by which a local queue waits in the engine's queue. It checks in when the engine wakes it, and after the
- * time that the engine asked for. The signs of its session keep its entry alive; without them, it checks in often enough.
+ * time that the engine asked for. The signs of its session keep its entry alive; without them, it checks in often
+ * enough.
  */
 export class PendingRequest implements CoveredRequest {
   /**

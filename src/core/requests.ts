@@ -22,8 +22,8 @@ export interface RequestsOwner extends RequestOwner {
 }
 
 /**
- * The requests of a local queue that the engine has not granted, oldest first. There is at most one, except for permits:
- * each caller has its own until the engine queues one of them, because then the others would wait, too.
+ * The requests of a local queue that the engine has not granted, oldest first. There is at most one, except for
+ * permits: each caller has its own until the engine queues one of them, because then the others would wait, too.
  */
 export class Requests {
   readonly #session: RequestsSession
@@ -82,8 +82,8 @@ export class Requests {
   }
 
   /**
-   * Removes a request unless it was removed before, and leaves it in the engine. Returns whether its grant was reported as
-   * lost.
+   * Removes a request unless it was removed before, and leaves it in the engine. Returns whether its grant was reported
+   * as lost.
    */
   remove(pending: PendingRequest): boolean {
     pending.stop()

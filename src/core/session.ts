@@ -115,8 +115,9 @@ export class Session implements Listener, QueueSession {
   }
 
   /**
-   * For engines that keep no signs. Returns the time until the next heartbeat of a waiter, from half an interval to a whole one, in milliseconds. All
-   * waiters of the box follow one schedule with two heartbeats in an interval, so that they share messages.
+   * For engines that keep no signs. Returns the time until the next heartbeat of a waiter, from half an interval to a
+   * whole one, in milliseconds. All waiters of the box follow one schedule with two heartbeats in an interval, so that
+   * they share messages.
    */
   untilHeartbeat(): number {
     const now = this.clock.now()
@@ -171,7 +172,7 @@ export class Session implements Listener, QueueSession {
 
   #wait(queue: LocalQueue, request: AcquireRequest, event?: LockEvent): Promise<LocalGrant> {
     const wait = (): Promise<LocalGrant> => queue.acquire(request, event)
-    // What takes the keys from their holders waits for none.
+    // A request that steals the keys waits for no holder.
     return this.deadlocks && !request.steal
       ? this.deadlocks.acquire(queue, request.reentrant ?? false, () => this.waitingQueues(), wait)
       : wait()

@@ -11,7 +11,7 @@ import {
 
 /** Delay after a sign that did not reach the engine, in milliseconds. */
 const RETRY_DELAY = 200
-/** How long after the end of another request's time the sign is sent that finds it expired, in milliseconds. */
+/** Delay after the end of another request's time until the sign that finds the request expired, in milliseconds. */
 const AFTER_EXPIRY = 5
 
 /** A request that waits in the engine's queues. */
@@ -26,8 +26,8 @@ export interface CoveredRequest extends WaitTerms {
 }
 
 /**
- * The sign of life of a box: one operation in an interval for all of its requests that wait, so a waiter by itself sends
- * nothing. The first one is sent an interval after a request was queued. Its timer keeps the process alive.
+ * The sign of life of a box: one operation in an interval for all of its requests that wait, so a waiter by itself
+ * sends nothing. The first one is sent an interval after a request was queued. Its timer keeps the process alive.
  */
 export class SignOfLife {
   readonly #session: string

@@ -51,9 +51,9 @@ export interface LockRequest {
 
 /** The lease and the wait of a request. */
 export interface WaitTerms {
-  /** How long the grant lasts without a renewal, in milliseconds. */
+  /** Time for which the grant lasts without a renewal, in milliseconds. */
   readonly lease: number
-  /** How much longer the callers wait for the grant at most, in milliseconds; Infinity for no limit. */
+  /** Maximum time for which the callers still wait for the grant, in milliseconds; Infinity for no limit. */
   readonly wait: number
 }
 
@@ -85,11 +85,11 @@ export interface CheckIn extends WaitTerms {
 }
 
 /**
- * The sign of life of a session: it lives, and waits for these requests. Sent every {@link HEARTBEAT_INTERVAL}, once for
- * all requests of a box that wait. It covers each of them that is in the queues: the request blocks others until its
- * lease, or `WAITER_TTL`, has passed since the last sign of its session. Serves the keys of the requests like
- * `sweepExpired`. Grants are not covered. Safe at any time. For engines with `coversBySigns`;
- * others answer that all are due.
+ * The sign of life of a session: it lives, and waits for these requests. Sent every {@link HEARTBEAT_INTERVAL}, once
+ * for all requests of a box that wait. It covers each of them that is in the queues: the request blocks others until
+ * its lease, or `WAITER_TTL`, has passed since the last sign of its session. Serves the keys of the requests like
+ * `sweepExpired`. Grants are not covered. Safe at any time. For engines with `coversBySigns`; others answer that all
+ * are due.
  */
 export interface Alive {
   readonly type: 'alive'
@@ -207,7 +207,7 @@ export interface Commit {
   readonly expect: readonly Expectation[]
   readonly writes: readonly Write[]
   readonly record: readonly RecordedId[]
-  /** How long recorded IDs, and the tombstones that contain them, are kept, in milliseconds. */
+  /** Time for which recorded IDs, and the tombstones that contain them, are kept, in milliseconds. */
   readonly retention: number
   /** Releases the guard in the same step. A refused commit leaves it held. */
   readonly release: boolean
@@ -340,7 +340,9 @@ export type HolderReport = Pick<RequestReport, 'session' | 'host' | 'pid' | 'lab
 
 /** The answer to a sign of life. */
 export interface SignOutcome {
-  /** The IDs of the named requests that do not wait in a queue: each is reserved, granted or gone, and has to check in. */
+  /**
+   * The IDs of the named requests that do not wait in a queue: each is reserved, granted or gone, and has to check in.
+   */
   readonly due: readonly string[]
   /**
    * Milliseconds until a holder or a reservation expires for which a named request is the first waiter; Infinity if
@@ -479,33 +481,33 @@ export interface PermitReservation {
   readonly latest: number
 }
 
-/** How long keys stay reserved for a waiter that was woken, in milliseconds. */
+/** Time for which keys stay reserved for a waiter that was woken, in milliseconds. */
 export const CLAIM_WINDOW = 1000
 
-/** How long a waiter blocks other requests without a heartbeat, in milliseconds. */
+/** Time for which a waiter blocks other requests without a heartbeat, in milliseconds. */
 export const WAITER_TTL = 5000
 
-/** How often a box sends a sign of life, unless a lease or a wait requires more of them, in milliseconds. */
+/** Interval between a box's signs of life, unless a lease or a wait requires more of them, in milliseconds. */
 export const HEARTBEAT_INTERVAL = WAITER_TTL / 3
 
-/** How often the first waiter checks in while an earlier grant is bound to a transaction, in milliseconds. */
+/** Interval between check-ins of the first waiter while an earlier grant is bound to a transaction, in milliseconds. */
 export const BOUND_CHECK_INTERVAL = 50
 
-/** How often a box reads its watched keys again, because hints may be lost, in milliseconds. */
+/** Interval at which a box reads its watched keys again, because hints may be lost, in milliseconds. */
 export const WATCH_READ_INTERVAL = 10_000
 
 /**
- * How long a waiter blocks other requests without a heartbeat, in milliseconds. After that it keeps its place until a
- * later request is granted past it, see {@link placeTtl}.
+ * Returns the time for which a waiter blocks other requests without a heartbeat, in milliseconds. After that it keeps
+ * its place until a later request is granted past it, see {@link placeTtl}.
  */
 export function entryTtl(terms: WaitTerms): number {
   return Math.min(placeTtl(terms), WAITER_TTL)
 }
 
 /**
- * How long a waiter keeps its place while the engine is out of reach, in milliseconds. The limit by its wait is for
- * callers that have given up: a cancellation that is late or lost would leave their request in the way of others. The
- * window on top gives callers that came later the time to check in.
+ * Returns the time for which a waiter keeps its place while the engine is unreachable, in milliseconds. The limit by
+ * its wait is for callers that have given up: a cancellation that is late or lost would leave their request in the way
+ * of others. The window on top gives callers that came later the time to check in.
  */
 export function placeTtl({ lease, wait }: WaitTerms): number {
   return Math.min(lease, wait + CLAIM_WINDOW)
@@ -516,7 +518,7 @@ export function heartbeatWithin({ lease, wait }: WaitTerms): number {
   return Math.min(lease * HEARTBEAT_PART, wait + CLAIM_WINDOW * HEARTBEAT_PART, HEARTBEAT_INTERVAL)
 }
 
-/** How long a sign of life keeps a request with this lease from being silent, in milliseconds. */
+/** Returns the time for which a sign of life keeps a request with this lease from being silent, in milliseconds. */
 export function coverTtl(lease: number): number {
   return Math.min(lease, WAITER_TTL)
 }

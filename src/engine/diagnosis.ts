@@ -6,7 +6,7 @@ export interface Finding {
   readonly id: string
   /** The weakened promises; empty if the finding only prevents the use of the engine. */
   readonly promises: readonly PromiseId[]
-  /** What was found, and what can happen because of it. */
+  /** The condition that was found, and its possible effects. */
   readonly how: string
   readonly fix: string
 }

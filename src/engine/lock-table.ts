@@ -522,7 +522,9 @@ export class LockTable {
     }
   }
 
-  /** The requests ahead of this one in the queue of a key; only the first ones if they are many, and one of them waits. */
+  /**
+   * The requests ahead of this one in the queue of a key; only the first ones if they are many, and one of them waits.
+   */
   #ahead(request: Request, key: string, now: number): { front: readonly Request[]; isFirst: boolean } {
     const front: Request[] = []
     let isFirst = true

@@ -50,7 +50,7 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
 /** Errors after which the work may have been done, unless the task was certainly not called. */
 const UNCLEAR: ReadonlySet<ErrorCode> = new Set(['INDETERMINATE', 'LOST'])
 
-/** What an error means for the sender of the request, given the outcome of the task. */
+/** Returns the status and the text of an error for the sender of the request, given the outcome of the task. */
 function meaningOf(error: SignalboxError): Meaning {
   const { code, taskBegan } = error
   const { status, detail, retry = false } = MEANINGS[code]

@@ -12,7 +12,7 @@ export interface CallersOwner<T> {
   gaveUp(waiter: PermitWaiter<T>, wasFirst: boolean): void
 }
 
-/** The callers that wait in one queue, and how each wait ends. */
+/** The callers that wait in one queue. Ends each wait. */
 export class Callers<T> implements WaitersOwner<PermitWaiter<T>> {
   readonly queue: Waiters<PermitWaiter<T>>
   readonly #owner: CallersOwner<T>

@@ -10,7 +10,7 @@ export interface LimiterCloseOptions {
 
 const DRAIN_BOUNDS = { min: 0, max: Infinity }
 
-/** Returns how long the callers that wait are still served, in milliseconds. @throws InvalidArgumentError */
+/** Returns the time for which waiting callers are still served, in milliseconds. @throws InvalidArgumentError */
 export function drainOf(options: LimiterCloseOptions): number {
   checkOptions(options, ['drain'])
   const { drain = false } = options

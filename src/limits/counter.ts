@@ -39,7 +39,7 @@ export interface Counter {
    * @param ahead number of permits that the waiters ahead want.
    * @param callers number of waiters ahead.
    * @param late maximum delay of this call by a timer, in milliseconds.
-   * @param arrival when the caller came, if it is in a queue with other threads; else 0.
+   * @param arrival the caller's number among all threads; 0 with one thread, and for a new caller.
    * @returns the clock time, or NaN when it takes none.
    */
   take(n: number, ahead: number, callers: number, late: number, arrival: number): number

@@ -8,7 +8,7 @@ import type { Rules } from './counter.js'
 
 /** A maximum number of permits in a period of time. */
 export interface LimitOptions {
-  /** Maximum number of permits: a whole number, 1 to a billion. */
+  /** Maximum number of permits: an integer, 1 to a billion. */
   limit: number
   /** Length of the window: 1 ms to 366 days. */
   per: Duration
@@ -23,7 +23,7 @@ export interface LimitOptions {
 
 /** Options of a limiter besides its limits. */
 interface CommonOptions {
-  /** By how much the time from the grant of a permit to the arrival of its call can vary; default 0. */
+  /** Maximum variation of the time from the grant of a permit to the arrival of its call; default 0. */
   jitter?: Duration | undefined
   /** Maximum number of permits in use, which callers have not released; default: no maximum. */
   concurrency?: number | undefined
@@ -62,7 +62,7 @@ export interface AcquireOptions {
   wait?: Duration | undefined
   /** Aborts the wait. It has no effect on a permit. */
   signal?: AbortSignal | undefined
-  /** A whole number; waiters with a greater one come first. Default 0. */
+  /** An integer; waiters with a greater one come first. Default 0. */
   priority?: number | undefined
 }
 
@@ -119,7 +119,7 @@ function hasSeveral(options: PassedOptions): options is PassedOptions & { limits
   )
 }
 
-/** @throws InvalidArgumentError when one limit is given beside the list */
+/** @throws InvalidArgumentError when one limit is given besides the list */
 function checkNoLimitBeside(options: object): void {
   for (const [name, value] of Object.entries(options))
     if (value !== undefined && LIMIT_NAMES.includes(name))
@@ -128,7 +128,7 @@ function checkNoLimitBeside(options: object): void {
       )
 }
 
-/** The names of options whose value is undefined: they count as absent. */
+/** Returns the names of options whose value is undefined: they count as absent. */
 function absent(options: PassedOptions): readonly string[] {
   const entries = Object.entries((options as PassedOptions | null) ?? {})
   return entries.flatMap(([name, value]) =>
@@ -217,7 +217,7 @@ export function termsOf(options: AcquireOptions | undefined): Terms {
   }
 }
 
-/** Checks that a value is a whole number from `min` to `max`. @throws InvalidArgumentError */
+/** Checks that a value is an integer from `min` to `max`. @throws InvalidArgumentError */
 export function whole(option: string, value: unknown, min: number, max: number): number {
   if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) {
     return value as number

@@ -10,7 +10,7 @@ import {
   type Holder,
 } from '../base/errors.js'
 
-/** The errors about the permits of one limiter, or of one of its keys. */
+/** Creates the errors about the permits of one limiter, or of one of its keys. */
 export class LimiterErrors {
   readonly #name: string | undefined
   readonly #key: string | undefined
@@ -23,12 +23,14 @@ export class LimiterErrors {
     this.#engine = engine
   }
 
-  /** A caller does not wait. */
+  /** The error of a caller that does not wait. */
   busy(): BusyError {
     return new BusyError(`no permit of ${this.#title} is available now`, this.#context)
   }
 
-  /** A caller does not wait. @param concurrency maximum number of permits in use. */
+  /**
+   * The error of a caller that does not wait while all permits are in use. @param concurrency maximum number in use.
+   */
   allInUse(concurrency: number): BusyError {
     return new BusyError(
       `no permit of ${this.#title} is available now: its concurrency is ${concurrency}, and all are in use`,
@@ -36,7 +38,7 @@ export class LimiterErrors {
     )
   }
 
-  /** A caller must not wait. @param callers number of waiting ones. */
+  /** The error of a caller that may not wait, because the queue is full. @param callers number of waiting callers. */
   queueFull(callers: number): BusyError {
     const waiting = callers === 1 ? '1 caller is' : `${callers} callers are`
     return new BusyError(
@@ -55,7 +57,7 @@ export class LimiterErrors {
   }
 
   /**
-   * No permit in use was released in time.
+   * The error of a wait in which no permit in use was released.
    * @param wait milliseconds. @param concurrency maximum number of permits in use. @param holder a known holder.
    */
   timedOutInUse(wait: number, concurrency: number, holder: Holder | undefined): TimedOutError {
@@ -67,7 +69,7 @@ export class LimiterErrors {
     )
   }
 
-  /** The wait has passed while the engine was out of reach. @param wait milliseconds. */
+  /** The error of a wait that has passed while the engine was unreachable. @param wait milliseconds. */
   unreachable(wait: number, cause: Error): UnavailableError {
     return new UnavailableError(`${this.#lateAfter(wait)}, because the engine can't be reached`, {
       ...this.#context,
@@ -76,7 +78,8 @@ export class LimiterErrors {
   }
 
   /**
-   * A turn would come after the wait. @param wait the wait, and @param turn the necessary one, in milliseconds.
+   * The error of a caller whose turn would come after its wait.
+   * @param wait maximum wait, in milliseconds. @param turn time until its turn, in milliseconds.
    * @param ahead number of callers ahead, if it is known.
    */
   tooLate(wait: number, turn: number, ahead?: number): TimedOutError {
@@ -86,7 +89,7 @@ export class LimiterErrors {
     return new TimedOutError(`${late}: ${callers}${earliest}`, this.#context)
   }
 
-  /** A waiter wants more permits than a lowered limit allows. */
+  /** The error of a waiter that wants more permits than a lowered limit allows. */
   lowered(max: number, n: number): InvalidArgumentError {
     return new InvalidArgumentError(
       `the limit of ${this.#title} was lowered to ${max} while a caller waited for ${n} permits`,

@@ -4,7 +4,7 @@ import type { LimitReport } from '../engine/limits/window.js'
 
 /** The state of a limiter for a caller that requests permits now. */
 export interface Explanation {
-  /** What the caller would wait for first. */
+  /** The first condition that the caller would wait for. */
   readonly waitsFor: 'nothing' | 'limit' | 'concurrency' | 'pause'
   /** The limit in `limits` that delays the caller the longest; undefined if none does. */
   readonly binding: LimitReport | undefined
@@ -29,13 +29,13 @@ export interface Decision {
 export interface Limiter {
   /**
    * Returns a permit for `n` calls if it is available now without overtaking a waiter, else undefined. Never waits.
-   * @param n a whole number, no greater than the smallest limit; default 1.
+   * @param n an integer, no greater than the smallest limit; default 1.
    * @throws InvalidArgumentError, ClosedError
    */
   tryAcquire(n?: number): Permit | undefined
   /**
-   * Does the same as `tryAcquire` for one call, and also returns how many permits remain, and when more are available.
-   * A separate call of `explain` would return the state of a later moment.
+   * Does the same as `tryAcquire` for one call. Also returns the number of remaining permits, and the time until more
+   * are available. A separate call of `explain` would return the state of a later moment.
    * @throws ClosedError
    */
   decide(): Decision
@@ -47,7 +47,7 @@ export interface Limiter {
   acquire(n?: number, options?: AcquireOptions): Promise<Permit>
   /**
    * Acquires a permit, calls `task`, releases the permit, and returns the task's result.
-   * @throws what `acquire` throws, with `taskBegan` false; what the task throws
+   * @throws the errors of `acquire`, with `taskBegan` false; the error of the task
    */
   run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T>
   /**
@@ -56,8 +56,8 @@ export interface Limiter {
    */
   explain(n?: number): Explanation
   /**
-   * Grants no permit before this time, such as one that a service has sent. Callers keep waiting. Of several times, the
-   * latest applies.
+   * Grants no permit before this time, for example a time that a service has sent. Callers keep waiting. Of several
+   * times, the latest applies.
    * @param time a Date, or milliseconds since 1970; at most 366 days ahead.
    * @throws InvalidArgumentError
    */

@@ -17,7 +17,7 @@ export class Permit implements Disposable {
   readonly #mark: number
   readonly #epoch: number
 
-  /** Use a limiter. */
+  /** Created by a limiter. */
   constructor(
     giver: PermitGiver,
     /** Number of calls that it permits. */

@@ -6,11 +6,11 @@ import { checkOptions } from '../base/options.js'
 import { Metrics } from './metrics.js'
 import { Spans } from './spans.js'
 
-/** How locks, limits and stores are shown to OpenTelemetry. */
+/** Options of {@link instrument}. */
 export interface InstrumentOptions {
-  /** Where metrics go; default: the global provider, as it is now. */
+  /** Receives the metrics; default: the current global provider. */
   meterProvider?: MeterProvider | undefined
-  /** Where spans go; default: the global provider, as it is now. */
+  /** Receives the spans; default: the current global provider. */
   tracerProvider?: TracerProvider | undefined
   /**
    * A name for the keys of a lock, which becomes the attribute `signalbox.lock` of its metrics; undefined for none.
@@ -29,9 +29,9 @@ const SCOPE = 'signalbox'
 
 /**
  * Reports to OpenTelemetry the locks, limiters and stores of all boxes of this process, over the channels of
- * `node:diagnostics_channel`, until what is returned is disposed of.
+ * `node:diagnostics_channel`, until the returned object is disposed of.
  *
- * What is now: `signalbox.box.states` (with `signalbox.status`), `signalbox.lock.waiters`, `signalbox.lock.holders` and
+ * State: `signalbox.box.states` (with `signalbox.status`), `signalbox.lock.waiters`, `signalbox.lock.holders` and
  * `signalbox.election.leaders` (with `signalbox.election`) of this process, from when this was called on.
  *
  * Metrics of locks: the counters `signalbox.lock.requests`, `signalbox.lock.losses` and
@@ -47,7 +47,7 @@ const SCOPE = 'signalbox'
  * `signalbox.store`: the histograms and spans `signalbox.store.transaction` and `signalbox.store.write` (`.seconds`).
  * Their outcome is that of the call, or the `code` of its error in lower case. `busy` and `aborted` are outcomes; every
  * other error is the status of its span.
- * @throws InvalidArgumentError when an option is unfit
+ * @throws InvalidArgumentError when an option is invalid
  */
 export function instrument(options: InstrumentOptions = {}): Disposable {
   checkOptions(options, ['meterProvider', 'tracerProvider', 'lockName', 'consoleUrl'])
@@ -70,7 +70,7 @@ export function instrument(options: InstrumentOptions = {}): Disposable {
   }
 }
 
-/** The message does not contain the value, because it may contain a secret. */
+/** Checks the URL of a console. The error does not contain the value, because it may contain a secret. */
 function checkConsoleUrl(value: unknown): void {
   const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined
   if (!url || !/^https?:$/.test(url.protocol))
@@ -85,7 +85,7 @@ function has(provider: unknown, method: string): boolean {
   return typeof (provider as Record<string, unknown> | null)?.[method] === 'function'
 }
 
-/** Passes all events of the channels to a sink; the returned function ends that. */
+/** Passes all events of the channels to a sink. Returns functions that each unsubscribe from one channel. */
 function listen(sink: Metrics | Spans): (() => void)[] {
   return (Object.keys(channels) as (keyof typeof channels)[]).map(name => {
     const listener = (message: unknown): void => sink[name](message as never)

@@ -17,10 +17,10 @@ import type {
 } from '../base/diagnostics.js'
 import { outcomeOf } from './outcome.js'
 
-/** Seconds: from hand-overs within a process to leases. */
+/** Boundaries of the histograms, in seconds: from hand-overs within a process to leases. */
 const BOUNDARIES = [0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300]
 
-/** What the lock of an election begins with. */
+/** Prefix of the lock of an election. */
 const ELECTION = 'election:'
 
 /** Records events of boxes, locks, limits and stores as counters and histograms. */
@@ -30,7 +30,7 @@ export class Metrics {
   /** The state of each box that is open, by session. */
   readonly #states = new Map<string, Attributes>()
   readonly #waiters: UpDownCounter
-  /** Requests that wait. Those from before there was a listener are not counted. */
+  /** The waiting requests, except those from before there was a listener. */
   readonly #waiting = new Map<LockEvent, Attributes>()
   readonly #holders: UpDownCounter
   readonly #leaders: UpDownCounter
@@ -80,7 +80,7 @@ export class Metrics {
     this.#write = seconds('store.write', 'From the call of a single write to its end')
   }
 
-  /** Takes back what is counted now: nothing reports its end any more. */
+  /** Subtracts everything that is still counted, because nothing will report its end. */
   end(): void {
     for (const state of this.#states.values()) this.#boxes.add(-1, state)
     for (const attributes of this.#waiting.values()) this.#waiters.add(-1, attributes)
@@ -179,7 +179,7 @@ export class Metrics {
   }
 }
 
-/** A grant, apart from all others: engines number the grants of each key. */
+/** Identifies a grant: engines number the grants of each key separately. */
 function grantOf({ session, keys, token }: BoxEvent & { keys: readonly string[]; token: bigint }): string {
   return JSON.stringify([session, String(token), keys[0]])
 }

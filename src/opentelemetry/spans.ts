@@ -33,7 +33,7 @@ const SHOWN: ReadonlySet<string> = new Set([
 export class Spans {
   readonly #tracer: Tracer
   readonly #consoleUrl: string | undefined
-  /** The context in which a lock was requested: it may be granted within the release of another task. */
+  /** The context in which each lock was requested. The grant may happen within the release of another task. */
   readonly #askedWithin = new WeakMap<LockEvent, Context>()
 
   constructor(tracer: Tracer, consoleUrl: string | undefined) {
@@ -42,7 +42,7 @@ export class Spans {
   }
 
   boxState(): void {
-    // A state lasts, so it is a metric alone.
+    // The state of a box lasts, so only metrics report it.
   }
 
   requested(event: LockEvent): void {
@@ -101,7 +101,7 @@ export class Spans {
     this.#span('signalbox.lock.wait', event.waited, event, within, failure, this.#timelineOf(event))
   }
 
-  /** The address of the timeline of the first key, as the page of the console has it. */
+  /** Returns the address of the timeline of the first key on the page of the console. */
   #timelineOf({ keys: [key] }: LockEvent): Attributes {
     if (this.#consoleUrl === undefined) return {}
     return { 'signalbox.console.url': `${this.#consoleUrl}#/key/${encodeURIComponent(key!)}` }
@@ -124,12 +124,12 @@ export class Spans {
   }
 }
 
-/** What a message says of itself, but for how long it took and why it failed: that is what the span is. */
+/** Returns the attributes of a message, without its duration and its failure, which the span has itself. */
 function attributesOf(event: BoxEvent): Attributes {
   const attributes: Attributes = {}
   for (const [name, value] of Object.entries(event) as [string, unknown][]) {
     if (Array.isArray(value)) attributes[`signalbox.${name}`] = [...(value as string[])]
-    // A token is greater than a number can be exactly.
+    // A number can't represent a large token exactly.
     else if (typeof value === 'bigint') attributes[`signalbox.${name}`] = String(value)
     else if (SHOWN.has(name) && value !== undefined)
       attributes[`signalbox.${name}`] = value as string | number

@@ -1,7 +1,7 @@
-/** Maximum number of bytes that a page has not yet read. One with more is disconnected, and connects again. */
+/** Maximum number of bytes that a page has not yet read. A page with more is disconnected, and reconnects. */
 export const MAX_BACKLOG = 4 << 20
 
-/** Headers of server-sent events. Nothing between the server and the page must hold events back. */
+/** Headers of server-sent events. They prevent proxies from delaying events. */
 export const EVENT_HEADERS = {
   'Content-Type': 'text/event-stream',
   'Cache-Control': 'no-store, no-transform',
@@ -10,7 +10,7 @@ export const EVENT_HEADERS = {
 
 let last: { readonly message: object; readonly bytes: Uint8Array } | undefined
 
-/** Renders a message as a server-sent event; once for all pages that receive it. */
+/** Renders a message as a server-sent event. All pages that receive the message share the result. */
 export function eventBytes(message: object): Uint8Array {
   if (last?.message !== message)
     last = { message, bytes: new TextEncoder().encode(`data: ${JSON.stringify(message)}\n\n`) }

@@ -2,17 +2,17 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { isIP, type AddressInfo } from 'node:net'
 import { failureText } from '../base/failure-text.js'
 
-/** Where a server listens by default: on this machine alone. */
+/** Default address, which only this machine can reach. */
 export const LOOPBACK = '127.0.0.1'
 /** Addresses that mean all addresses of a machine. */
 const ALL_ADDRESSES: readonly string[] = ['0.0.0.0', '::']
 /** Maximum number of connections, so that viewers can't use up the file descriptors of this process. */
 const MAX_CONNECTIONS = 100
 
-/** Why a request is refused: the status and a text. */
+/** The reason for the rejection of a request: the status and a text. */
 export type RequestRefusal = readonly [status: number, text: string]
 
-/** Answers a request, or returns why it is refused. */
+/** Answers a request, or returns the reason for its rejection. */
 export type Answer = (request: IncomingMessage, response: ServerResponse) => RequestRefusal | undefined
 
 /** A server for pages. Other sites can't reach it through a browser. */
@@ -47,7 +47,7 @@ export class GuardedServer {
     return serving
   }
 
-  /** The address of the server, with a slash at its end. */
+  /** The address of the server, with a slash at the end. */
   get url(): string {
     const host = ALL_ADDRESSES.includes(this.#host) ? LOOPBACK : this.#host
     return `http://${inUrl(host)}:${(this.#server.address() as AddressInfo).port}/`
@@ -75,7 +75,7 @@ export class GuardedServer {
   }
 }
 
-/** An IP address or name as URLs have it. */
+/** Formats an IP address or name for a URL. */
 function inUrl(host: string): string {
   return isIP(host) === 6 ? `[${host}]` : host
 }

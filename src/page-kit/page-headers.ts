@@ -1,4 +1,4 @@
-/** Headers of a page: text of others must never be executed, and nothing is loaded from other servers. */
+/** Headers of a page. The browser must not execute text of others, nor load anything from other servers. */
 export const PAGE_HEADERS = {
   'Content-Security-Policy': [
     "default-src 'none'",

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../base/clock.js'
 
-/** How long a transaction whose request was sent delays the later ones, in milliseconds. */
+/** Maximum time for which a transaction whose request was sent delays the later ones, in milliseconds. */
 const MAX_DELAY = 250
 
 /** The turn of one transaction. */

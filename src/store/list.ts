@@ -31,10 +31,10 @@ export interface ListedEntry<T = unknown> extends StoreEntry<T> {
 const MIN_KEYS = 256
 /** Maximum number of keys that a search asks for. */
 const MAX_KEYS = 10_000
-/** How many values are read at once at first, and at most. */
+/** Number of values that are read at once: at first, and at most. */
 const FIRST_READ = 16
 const MAX_READ = 256
-/** How many characters of values are read at once, if they are as long as those before them. */
+/** Number of characters of values that are read at once, if they are as long as those before them. */
 const READ_LENGTH = 1 << 20
 /** Maximum growth of the number of keys or values from one request to the next. */
 const GROWTH = 4

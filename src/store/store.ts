@@ -177,8 +177,8 @@ export class Store {
    *
    * Most engines examine all of their keys for each call, and for each further 10,000 keys. PostgreSQL does not list
    * keys of more than 1,000 bytes.
-   * @throws InvalidArgumentError also for a store with records; DamagedValueError, whose `key` is the key with its store;
-   * UnavailableError; ClosedError; IndeterminateError when the engine did not reply
+   * @throws InvalidArgumentError also for a store with records; DamagedValueError, whose `key` is the key with its
+   * store; UnavailableError; ClosedError; IndeterminateError when the engine did not reply
    */
   async *list<T = unknown>(options: ListOptions = {}): AsyncGenerator<ListedEntry<T>, void, void> {
     yield* list<T>(this.#values, this.#prefix, checkList(options))

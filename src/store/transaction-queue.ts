@@ -18,7 +18,8 @@ export interface GroupOptions {
 /** Maximum number of batches that wait for their locks. One whose keys are held for long must not block all others. */
 const MAX_BATCHES = 4
 /**
- * How long a batch that waits delays the next one, in milliseconds. One full batch is better than two half-full ones.
+ * Time for which a batch that waits delays the next one, in milliseconds. One full batch is better than two half-full
+ * ones.
  */
 const MAX_DELAY = 250
 

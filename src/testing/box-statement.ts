@@ -8,18 +8,19 @@ export interface CallersTransaction {
   readonly onEnd: ((isCommitted: boolean) => void)[]
 }
 
-/** What a box does by one statement in a transaction. */
+/** The work that a box does by one statement in a transaction. */
 type Work = (transaction: CallersTransaction) => Awaitable<void>
 
 const STATEMENT = 'signalbox_test.execute'
-/** The work of the statements that no client has got yet, by their parameter. */
+/** The work of the statements that no client has received yet, by their parameter. */
 const underway = new Map<unknown, Work>()
 let statements = 0
 
 /**
  * Does work in a transaction of a TestClient. Its statement reaches the client as on PostgreSQL, also through objects
  * that the code under test puts around the client.
- * @throws InvalidArgumentError if it is not a transaction of a TestClient; UnavailableError if the work or the statement fails
+ * @throws InvalidArgumentError if it is not a transaction of a TestClient; UnavailableError if the work or the
+ * statement fails
  */
 export async function executeIn(name: string, transaction: SqlTransaction, work: Work): Promise<void> {
   const query = callersTransaction(name, transaction)
@@ -34,7 +35,9 @@ export async function executeIn(name: string, transaction: SqlTransaction, work:
   if (underway.delete(id)) throw notReached()
 }
 
-/** Takes a statement of a box: returns what executes it, and returns its rows. Undefined for other statements. */
+/**
+ * Takes a statement of a box. Returns a function that executes it and returns its rows; undefined for other statements.
+ */
 export function boxStatement(
   text: string,
   values: readonly unknown[],
@@ -48,7 +51,7 @@ export function boxStatement(
   }
 }
 
-/** No TestClient has got the statement. */
+/** Creates the error for a statement that no TestClient has received. */
 function notReached(cause?: unknown): InvalidArgumentError {
   return new InvalidArgumentError(
     'the transaction of a test is a TestClient, or an object whose query calls the query of one',

@@ -16,7 +16,7 @@ import { checkOptions } from '../base/options.js'
 import type { OpenTransactions } from './open-transactions.js'
 
 /**
- * What goes wrong with an operation:
+ * The fault of an operation:
  * - `unreachable`: it is not applied, and its caller gets an UnavailableError;
  * - `requestLost`: it is not applied, and its caller gets an IndeterminateError;
  * - `replyLost`: it is applied, and its caller gets an IndeterminateError.
@@ -26,8 +26,8 @@ export type Fault = (typeof FAULTS)[number]
 const FAULTS = ['unreachable', 'requestLost', 'replyLost'] as const
 
 /**
- * An operation of a box. `reservePermits` reserves permits of a limiter, and `fence` binds a grant to a transaction; the
- * others are those of the engine contract.
+ * An operation of a box. `reservePermits` reserves permits of a limiter, and `fence` binds a grant to a transaction;
+ * the others are those of the engine contract.
  */
 export type FailingOperation = Operation['type'] | 'reservePermits' | 'fence'
 
@@ -53,14 +53,14 @@ const OPERATIONS: Readonly<Record<FailingOperation, true>> = {
   fence: true,
 }
 
-/** Which operations fail. */
+/** Selects the operations that fail. */
 export interface FailOptions {
   /**
-   * Only these, for example `['renew']`. Default: all. Then the box also gets no messages of the engine, as without a
-   * connection.
+   * The operations that fail, for example `['renew']`. Default: all. If `times` is not given, either, the box also gets
+   * no messages from the engine, as without a connection.
    */
   operations?: readonly FailingOperation[] | undefined
-  /** Only the next ones, up to this number. Default: all until `restore`. */
+  /** Maximum number of operations that fail. Default: all until `restore`. */
   times?: number | undefined
 }
 
@@ -72,8 +72,8 @@ interface Failure {
 }
 
 /**
- * Puts an engine in this thread behind a connection that fails on purpose. Apart from that, its answers come at once,
- * and a box treats it like an engine on a server.
+ * Puts an engine in this thread behind a connection that fails on purpose. Otherwise its answers come at once, and a
+ * box treats it like an engine on a server.
  */
 export class FailingEngine implements Engine {
   readonly name: string
@@ -91,7 +91,7 @@ export class FailingEngine implements Engine {
   /** Whether an operation has failed, and none has succeeded since. */
   #hasFailed = false
 
-  /** @param transactions bind grants of the engine's memory. */
+  /** @param transactions the open transactions on the engine's memory. */
   constructor(engine: Engine, transactions: OpenTransactions, onLeave: () => void) {
     this.#engine = engine
     this.#transactions = transactions
@@ -190,7 +190,7 @@ export class FailingEngine implements Engine {
     if (wasCutOff) this.#listener?.missed()
   }
 
-  /** Whether the box gets no messages of the engine. */
+  /** Whether the box gets no messages from the engine. */
   get #isCutOff(): boolean {
     return this.#failure !== undefined && !this.#failure.operations && this.#failure.left === Infinity
   }
@@ -200,7 +200,7 @@ export class FailingEngine implements Engine {
     if (!fault) {
       if (!this.#hasFailed) return execute()
       this.#hasFailed = false
-      // The box takes note of an answer only if it waits for it.
+      // A promise, because the box notes only an answer that it waits for.
       return Promise.resolve(execute())
     }
     this.#hasFailed = true
@@ -215,7 +215,10 @@ export class FailingEngine implements Engine {
     return failure.fault
   }
 
-  /** Why a statement in a transaction of the test fails, if it does. It aborts the transaction, whatever the fault. */
+  /**
+   * Returns the reason why the next statement in a transaction of the test fails; undefined if it succeeds. A failure
+   * aborts the transaction, regardless of the fault.
+   */
   #nextFailure(type: FailingOperation): string | undefined {
     const fault = this.#nextFault(type)
     return fault && reasonOf(fault)

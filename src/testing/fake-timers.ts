@@ -14,7 +14,7 @@ interface SinonClock {
   runAllAsync(): Promise<unknown>
 }
 
-/** A longer delay would be taken for 1 ms, in milliseconds. */
+/** Maximum delay, in milliseconds. The clock treats a longer delay as 1 ms. */
 const MAX_DELAY = 2 ** 31 - 1
 
 const known = new WeakMap<SinonClock, FakeTimers>()
@@ -38,13 +38,13 @@ export class FakeTimers {
   readonly #background = new Set<() => void>()
   /** Number of calls that run timers until none is left. */
   #runningAll = 0
-  /** Set the background timers that were held back during such a call. */
+  /** Functions that set the background timers that such a call has held back. */
   readonly #heldBack = new Set<() => void>()
   #lastNow = 0
 
   constructor(clock: SinonClock) {
     this.#clock = clock
-    // Renewals of a grant would set timers forever, so such a call would never return.
+    // Renewals of a grant set timers forever. These calls hold them back, because otherwise they would never return.
     const runAll = clock.runAll.bind(clock)
     const runAllAsync = clock.runAllAsync.bind(clock)
     clock.runAll = () => {
@@ -65,7 +65,7 @@ export class FakeTimers {
   now(): number {
     const [seconds, nanoseconds] = this.#clock.hrtime()
     const now = seconds * 1e3 + nanoseconds * 1e-6
-    // To clear all timers sets the time back.
+    // Clearing all timers sets the time back.
     if (now < this.#lastNow) this.#background.clear()
     return (this.#lastNow = now)
   }
@@ -77,8 +77,8 @@ export class FakeTimers {
 
   /**
    * Runs `task` after at least `delay` milliseconds.
-   * @param isBackground whether no caller waits for it. Such a timer is not set while a call runs timers until none is
-   * left and no others are left.
+   * @param isBackground whether no caller waits for it. Such a timer is held back while a call runs timers until none
+   * is left, and only background timers remain.
    */
   after(delay: number, task: () => void, isBackground: boolean): Timer {
     const due = this.now() + delay

@@ -15,7 +15,10 @@ import { UnavailableError } from '../base/errors.js'
 import { pause } from '../base/pause.js'
 import { executeIn, type CallersTransaction } from './box-statement.js'
 
-/** How long a write waits for a value that an open transaction has locked, in milliseconds, as on PostgreSQL. */
+/**
+ * Maximum time for which a write waits for a value that an open transaction has locked, in milliseconds, as on
+ * PostgreSQL.
+ */
 const LOCKED_FOR = 2000
 
 /** The listener of a session that has no requests. */
@@ -46,7 +49,7 @@ type Queued = RequestStatus & { readonly state: 'queued' }
 interface Part {
   readonly transaction: CallersTransaction
   readonly keys: ReadonlySet<string>
-  /** When it bound them, by the clock of the test. */
+  /** Time at which it bound them, by the clock of the test. */
   readonly since: number
   /** The store keys that it has read or written. */
   readonly values: ReadonlySet<string>
@@ -55,7 +58,7 @@ interface Part {
 
 /** The open transactions of the test's clients that bind grants and values of one memory. */
 export class OpenTransactions {
-  /** Ends transactions, also those that outlast the box. */
+  /** The engine that ends transactions, also those that outlast the box. */
   readonly #memory: MemoryEngine
   readonly #clock: Clock
   readonly #parts = new Set<Part>()
@@ -69,7 +72,7 @@ export class OpenTransactions {
 
   /**
    * Executes a commit in a transaction, and binds its guard.
-   * @param failure why the statement fails, if it does.
+   * @param failure the reason why the statement fails; undefined if it succeeds.
    */
   async commitWithin(
     commit: Commit,
@@ -80,7 +83,7 @@ export class OpenTransactions {
     await executeIn(this.#memory.name, transaction, async within => {
       if (failure !== undefined) throw new Error(failure)
       for (let other; (other = this.#locking(commit, within));) await other.ended
-      // Only checks, so far.
+      // This only checks. The writes follow when the transaction commits.
       outcome = this.#memory.submit({ ...commit, writes: [], record: [], release: false })
       if (outcome.state === 'committed') this.#add(commit, within)
     })
@@ -105,7 +108,7 @@ export class OpenTransactions {
     }
   }
 
-  /** Inspects keys. A transaction that keeps a key that no grant holds any more is a holder. */
+  /** Inspects keys. Reports a transaction as the holder of a key that it keeps while no grant holds the key. */
   inspect(operation: Inspect): readonly RequestReport[] {
     const reports = this.#memory.submit(operation)
     const held = new Set(reports.filter(({ phase }) => phase === 'held').map(({ key }) => key))
@@ -118,7 +121,7 @@ export class OpenTransactions {
     return [...kept, ...reports]
   }
 
-  /** The status of a request that waits. A transaction is its holder if no grant holds its keys. */
+  /** Returns the status of a waiting request. If no grant holds its keys, a transaction is the holder. */
   withHolder({ claims }: LockRequest, status: Queued): Queued {
     if (status.holder) return status
     const part = [...this.#parts].find(({ keys }) => claims.some(({ key }) => keys.has(key)))
@@ -132,7 +135,7 @@ export class OpenTransactions {
     return this.#locking(commit) !== undefined
   }
 
-  /** Another transaction that has locked a value of the commit. */
+  /** Returns another transaction that has locked a value of the commit. */
   #locking(commit: Commit, within?: CallersTransaction): Part | undefined {
     const keys = valuesOf(commit)
     return [...this.#parts].find(

@@ -7,7 +7,7 @@ import { FailingEngine, type FailOptions, type Fault } from './failing-engine.js
 import { OpenTransactions } from './open-transactions.js'
 import { TestClock } from './test-clock.js'
 
-/** A box for tests: its engine is a memory of its own, and its time is what the test makes it. */
+/** A box for tests. Its engine is a memory of its own, and the test controls its time. */
 export interface TestBox extends Box {
   /**
    * Advances the clock of the box: waits end, leases are renewed or expire, limiters refill. Resolves when the code
@@ -62,7 +62,7 @@ export function openTestBox(options?: BoxOptions): Promise<TestBox> {
   return new TestPlace().open(options)
 }
 
-/** What boxes of a test share: a memory, a clock, and the transactions of the test. */
+/** The parts that the boxes of a test share: a memory, a clock, and the transactions of the test. */
 class TestPlace {
   readonly #clock = new TestClock()
   readonly #space = new MemorySpace(this.#clock)

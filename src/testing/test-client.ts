@@ -56,7 +56,7 @@ export class TestClient {
   }
 
   /**
-   * Executes a statement after all earlier ones. Rejects with what `answer` throws, and in an aborted transaction with
+   * Executes a statement after all earlier ones. Rejects with the error of `answer`, and in an aborted transaction with
    * the code 25P02 of PostgreSQL.
    * @throws InvalidArgumentError for a savepoint or a prepared transaction
    */

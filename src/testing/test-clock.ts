@@ -8,7 +8,7 @@ interface TestTimer {
   readonly task: () => void
   /** Whether no caller waits for its effect. */
   readonly isBackground: boolean
-  /** Undefined if it is never due. */
+  /** The set timer; undefined if it is never due. */
   set: Timer | undefined
 }
 
@@ -23,7 +23,7 @@ export class TestClock implements Clock {
   #fake: FakeTimers | undefined
   /** The time of the fake timers when this clock read them last. */
   #fakeNow = 0
-  /** How far the clock has been told to advance: clock time. */
+  /** Clock time until which all calls of `advance` together advance. */
   #until = 0
 
   now(): number {
@@ -44,14 +44,14 @@ export class TestClock implements Clock {
   }
 
   /**
-   * Advances by `duration` milliseconds, and runs the timers that are due in their order. Before each, the code that
-   * can go on does so.
+   * Advances by `duration` milliseconds, and runs the due timers in order. Before each timer, runs all code that can
+   * continue.
    */
   async advance(duration: number): Promise<void> {
     const fake = this.#follow()
     if (fake) return fake.advance(duration)
     const manual = this.#manual
-    // A second call that comes meanwhile advances from the end of the first.
+    // A second call that comes meanwhile continues from the end of the first.
     const until = (this.#until = Math.max(this.#until, manual.now()) + duration)
     await settled()
     for (let next = manual.nextAt(); next !== undefined && next <= until; next = manual.nextAt()) {
@@ -66,7 +66,7 @@ export class TestClock implements Clock {
     for (const timer of this.#timers) this.#cancel(timer)
   }
 
-  /** Adopts the time of fake timers if they are installed, and moves the timers if they were not, or are no longer. */
+  /** Adopts the time of fake timers. If they were installed or uninstalled since the last call, moves the timers. */
   #follow(): FakeTimers | undefined {
     const fake = installedFakeTimers()
     if (this.#fake !== undefined) this.#readFake(this.#fake)

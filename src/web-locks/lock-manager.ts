@@ -16,8 +16,8 @@ export interface Lock {
   readonly name: string
   readonly mode: LockMode
   /**
-   * Not in the standard: aborts with a LostError when the lock is lost before the callback ends, because another request
-   * has stolen it, its lease has expired or the box was closed. Then the promise of the request rejects, too.
+   * Not in the standard: aborts with a LostError when the lock is lost before the callback ends, because another
+   * request has stolen it, its lease has expired or the box was closed. Then the promise of the request rejects, too.
    */
   readonly signal: AbortSignal
 }
@@ -33,14 +33,14 @@ export interface LockInfo {
 /** All locks and requests at one time, of all boxes on the engine. */
 export interface LockManagerSnapshot {
   readonly held: LockInfo[]
-  /** Those for the same name in the order in which they will be granted. */
+  /** Requests for the same name are in the order in which they will be granted. */
   readonly pending: LockInfo[]
 }
 
 /**
  * The `LockManager` of the Web Locks standard (https://w3c.github.io/web-locks/, as of 2026) over the engine of a box.
  * The comments name its steps. All boxes on the engine share the locks: its queues are the queues of the standard, and
- * an engine executes what a box asks for in that order, as the lock task queue does.
+ * an engine executes the requests of a box in that order, as the lock task queue does.
  */
 export class LockManager {
   readonly #box: Box
@@ -52,9 +52,10 @@ export class LockManager {
 
   /**
    * Calls the callback when the lock is granted, holds the lock until its promise settles, and settles as that promise.
-   * @throws TypeError for invalid arguments; DOMException: NotSupportedError for what the standard, the engine or the
-   * length of a key does not admit, AbortError when the lock was lost before the callback ended, with the LostError as
-   * its `cause`; the reason of the signal; what the callback throws; ClosedError, UnavailableError, IndeterminateError
+   * @throws TypeError for invalid arguments; DOMException: NotSupportedError for anything that the standard, the engine
+   * or the length of a key does not admit, AbortError when the lock was lost before the callback ended, with the
+   * LostError as its `cause`; the reason of the signal; the error of the callback; ClosedError, UnavailableError,
+   * IndeterminateError
    */
   request<T>(name: string, callback: (lock: Lock) => T): Promise<Awaited<T>>
   request<T>(
@@ -72,7 +73,7 @@ export class LockManager {
   }
 
   /**
-   * Returns the locks that are held and those that are asked for, by all boxes on the engine.
+   * Returns the held and the requested locks of all boxes on the engine.
    * @throws UnavailableError, ClosedError, IndeterminateError
    */
   async query(): Promise<LockManagerSnapshot> {
@@ -81,7 +82,7 @@ export class LockManager {
     for await (const { key, holders, waiters } of this.#box.inspect(PREFIX)) {
       const name = nameOf(key)
       const all = [...holders, ...waiters].map(party => infoOf(name, party))
-      // A waiter that is grantable is only on its way to its callback.
+      // A waiter that nothing blocks counts as held: its grant is about to arrive.
       const waits = all.findIndex(
         ({ mode }, index) =>
           index >= holders.length &&
@@ -120,7 +121,7 @@ export class LockManager {
     }
     asked.then(granted, (error: unknown) => {
       forget?.()
-      // The engine has refused what the standard admits.
+      // The engine has rejected a request that the standard permits.
       reject(error instanceof InvalidArgumentError ? notSupported(error.message) : error)
     })
   }
@@ -133,12 +134,12 @@ export function lockManager(box: Box): LockManager {
   return new LockManager(box)
 }
 
-/** Calls the callback as Web IDL says: what it throws rejects the promise. */
+/** Calls the callback as Web IDL specifies: an exception rejects the promise. */
 function invoke(callback: LockRequest['callback'], lock: Lock | null): Promise<unknown> {
   return new Promise(resolve => resolve(callback(lock)))
 }
 
-/** What the standard has for a lock that was stolen; it has no lock that is lost in another way. */
+/** Returns the error of the standard for a stolen lock. The standard knows no other loss of a lock. */
 function lostError(name: string, cause: unknown): DOMException {
   return new DOMException(`the lock ${shown(name)} was lost`, { name: 'AbortError', cause })
 }

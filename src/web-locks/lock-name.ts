@@ -1,13 +1,15 @@
 import { MAX_KEY_LENGTH } from '../base/options.js'
 import { notSupported } from './lock-request.js'
 
-/** What the keys of these locks begin with. */
+/** Prefix of the keys of these locks. */
 export const PREFIX = 'web-lock:'
 
-/** What no key may have, although a name may: NUL and halves of surrogate pairs; and the sign that marks them. */
+/**
+ * Characters that a name may have, but not a key: NUL and halves of surrogate pairs. Also the sign that escapes them.
+ */
 const UNFIT = /[%\0]|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g
 
-/** The key of the lock with this name. @throws DOMException when it would be too long */
+/** Returns the key of the lock with this name. @throws DOMException when it would be too long */
 export function keyOf(name: string): string {
   const key = PREFIX + name.replace(UNFIT, unit => `%${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
   if (key.length > MAX_KEY_LENGTH)
@@ -17,7 +19,7 @@ export function keyOf(name: string): string {
   return key
 }
 
-/** The name of the lock with this key. */
+/** Returns the name of the lock with this key. */
 export function nameOf(key: string): string {
   return key
     .slice(PREFIX.length)

@@ -8,9 +8,7 @@ export interface LockOptions {
   mode?: LockMode | undefined
   /** Whether to call the callback with null if the lock can't be granted without waiting; default false. */
   ifAvailable?: boolean | undefined
-  /**
-   * Whether to take the lock from its holders, whose promises reject, and to pass all that wait for it; default false.
-   */
+  /** Whether to take the lock from its holders, whose promises reject, and to overtake all waiters; default false. */
   steal?: boolean | undefined
   /** Ends the wait. Once the lock is granted, it has no effect. */
   signal?: AbortSignal | undefined
@@ -67,7 +65,7 @@ function text(value: unknown): string {
 }
 
 /**
- * Refuses what the standard does not support: steps 5 to 9 of the method `request`.
+ * Rejects requests that the standard does not support: steps 5 to 9 of the method `request`.
  * @throws DOMException; the reason of a signal that has aborted
  */
 export function checkSupported({ name, mode, ifAvailable, steal, signal }: LockRequest): void {

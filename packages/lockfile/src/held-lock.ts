@@ -49,7 +49,7 @@ function releasedAtExit(locks: Map<string, HeldLock>): Map<string, HeldLock> {
   return locks
 }
 
-/** A lock that this process holds. It updates the time of its folder, and finds out when it is compromised. */
+/** A lock that this process holds. It updates the time of its folder, and detects when it is compromised. */
 export class HeldLock {
   readonly file: string
   readonly note: string | undefined
@@ -61,7 +61,10 @@ export class HeldLock {
   /** The time that an update may have written already. */
   #nextMtime: number | undefined
   #lastUpdate = systemClock.now()
-  /** How far the wall clock is ahead of the system clock, in milliseconds. Others use it to find the lock stale. */
+  /**
+   * Offset of the wall clock from the system clock, in milliseconds. Others decide by the wall clock whether the lock
+   * is stale.
+   */
   #wallAhead = Date.now() - this.#lastUpdate
   #updating: Promise<void> | undefined
   #isWriting = false

@@ -22,7 +22,7 @@ export interface Made {
   readonly note: string | undefined
 }
 
-/** A lock folder that a caller wants to create, and when an existing one may be removed. */
+/** A lock folder that a caller wants to create, and the conditions for removing an existing one. */
 export interface Wanted {
   readonly file: string
   readonly folder: string

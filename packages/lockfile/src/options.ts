@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { disk, type FileSystem } from './file-system.js'
 
-/** How often and after which delays `lock` retries, as in the package `retry`. */
+/** Number and delays of the retries of `lock`, as in the package `retry`. */
 export interface RetryOptions {
   /** Number of retries after the first attempt. Default: 10. */
   retries?: number | undefined
@@ -44,11 +44,11 @@ export interface CheckOptions extends UnlockOptions {
 
 /** Options of `lock` and `lockSync`. */
 export interface LockOptions extends CheckOptions {
-  /** How often the lock is updated, in milliseconds, from 1000 to half of `stale`. Default: half of `stale`. */
+  /** Interval between updates of the lock, in milliseconds, from 1000 to half of `stale`. Default: half of `stale`. */
   update?: number | undefined
   /**
-   * Number of retries, how to retry, or the delays before each retry in milliseconds. A waiter is also woken by a
-   * release. Default: 0.
+   * Number of retries, options of the retries, or the delays before each retry in milliseconds. A waiter is also woken
+   * by a release. Default: 0.
    */
   retries?: number | RetryOptions | number[] | undefined
   /**
@@ -70,19 +70,19 @@ export function staleOf({ stale = DEFAULT_STALE }: CheckOptions): number {
   return Math.max(stale || 0, MIN_STALE)
 }
 
-/** Returns how often to update, in milliseconds. */
+/** Returns the interval between updates, in milliseconds. */
 export function updateOf({ update }: LockOptions, stale: number): number {
   const wanted = update ?? stale / 2
   return Math.max(Math.min(wanted || 0, stale / 2), MIN_UPDATE)
 }
 
-/** How to retry. */
+/** Options of the retries. */
 export interface Retries extends RetryOptions {
   /** The delays, instead of computed ones. */
   readonly delays?: readonly number[]
 }
 
-/** Returns how to retry, as an object. */
+/** Returns the options of the retries, as an object. */
 export function retriesOf({ retries }: LockOptions): Retries {
   if (Array.isArray(retries)) return { delays: retries }
   return typeof retries === 'object' && retries !== null ? retries : { retries: retries || 0 }

@@ -6,7 +6,7 @@ import { basename } from 'node:path'
 let found: { readonly name: string; readonly place: string } | undefined
 
 /**
- * Returns a name of this process, or on Linux of this thread. {@link isDead} tells whether it has ended.
+ * Returns a name of this process, or on Linux of this thread. {@link isDead} returns whether it has ended.
  * @throws Error when the system does not provide it
  */
 export function thisProcess(): string {
@@ -62,7 +62,7 @@ export function isDead(name: string): boolean {
   }
 }
 
-/** Returns when a process or thread started, in ticks of the kernel; undefined if it has ended. */
+/** Returns the start time of a process or thread, in ticks of the kernel; undefined if it has ended. */
 function startOf(pid: number | 'thread-self'): string | undefined {
   const text = readFileSync(`/proc/${pid}/stat`, 'latin1')
   // The second field is a name in parentheses, which may contain anything.

@@ -6,11 +6,16 @@ import { holderOf, lookSync } from './lock-folder.js'
 import { leaveNote, notesIn, readNote, removeIfEmpty, removeNote } from './notes.js'
 import { isDead } from './this-process.js'
 
-/** How often the first two in a queue check whether the holder is dead, in milliseconds. */
+/** Interval at which the first two in a queue check whether the holder is dead, in milliseconds. */
 const CHECK_INTERVAL = 20
-/** How long each process in a queue may leave a lock free before the next one tries to take it, in milliseconds. */
+/**
+ * Time for which each process in a queue may leave a lock free before the next one tries to take it, in milliseconds.
+ */
 const GRACE = 200
-/** How often to try the lock even if no change was noticed, for example on a network file system, in milliseconds. */
+/**
+ * Interval at which a waiter tries the lock even without a noticed change, for example on a network file system, in
+ * milliseconds.
+ */
 const TRY_INTERVAL = 1000
 
 /** The waiting callers of this process, by the folder for which they wait. */
@@ -82,10 +87,10 @@ class WaitingGroup {
   #place = Infinity
   /** The process that holds the lock, if it has left a note and the note was read. */
   #holder: string | undefined
-  /** When the folder changed, and when it was last examined. */
+  /** Clock times of the last change of the folder, and of its last examination. */
   #changedAt = 0
   #examinedAt = 0
-  /** When the folder was seen to be removed, or its holder to be dead. */
+  /** Clock time at which the folder was seen to be removed, or its holder to be dead. */
   #freeSince: number | undefined
   #lastTry = systemClock.now()
 
@@ -147,7 +152,6 @@ class WaitingGroup {
     if (this.#place === 0 && this.#freeSince !== undefined) this.#try()
   }
 
-  /** Finds the holder. */
   #findHolder(now: number): void {
     this.#examinedAt = now
     const found = lookSync(this.#folder)

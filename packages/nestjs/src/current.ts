@@ -1,7 +1,7 @@
 import 'reflect-metadata'
 import type { Grant, NamedSlot, Slot } from 'signalbox'
 
-/** What a decorated method runs under. */
+/** The grant and the slot under which a decorated method runs. */
 export interface Current {
   readonly grant: Grant
   readonly slot?: Slot | NamedSlot
@@ -25,8 +25,8 @@ export function CurrentGrant(): ParameterDecorator {
 }
 
 /**
- * Passes the slot, a `Slot` or `NamedSlot` of Signalbox, to a method with `@OncePerFleet`, in place of the argument of its
- * caller.
+ * Passes the slot, a `Slot` or `NamedSlot` of Signalbox, to a method with `@OncePerFleet`, in place of the argument of
+ * its caller.
  */
 export function CurrentSlot(): ParameterDecorator {
   return parameter('slot')
@@ -44,7 +44,7 @@ export function parametersOf(target: object, name: string | symbol): Parameters 
   return (Reflect.getOwnMetadata(PARAMETERS, target, name) as Parameters | undefined) ?? new Map()
 }
 
-/** Returns the arguments with those of these parameters filled in. */
+/** Returns the arguments with the current values in the places of these parameters. */
 export function withCurrent(args: readonly unknown[], parameters: Parameters, current: Current): unknown[] {
   const all = [...args]
   for (const [index, part] of parameters) all[index] = current[part]

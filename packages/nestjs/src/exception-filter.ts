@@ -12,9 +12,9 @@ const EXPECTED: ReadonlySet<ErrorCode> = new Set(['BUSY', 'TIMED_OUT', 'ABORTED'
  * Answers requests that failed with an error of Signalbox as `problemOf` of `signalbox/http` maps it: for example 409
  * if a lock is busy, and 503 if the wait was too long or the engine is unreachable, with `Retry-After`. Works on
  * Express and Fastify. In GraphQL, the client gets the text of the document and its code, as `extensions.code`. With
- * `@UseFilters(SignalboxExceptionFilter)` on a gateway, its client gets the event `exception` with that text. The client
- * of a microservice that has the filter gets the error `{ status: 'error', message, code }` with text and code. Other
- * errors keep the filters of Nest.
+ * `@UseFilters(SignalboxExceptionFilter)` on a gateway, its client gets the event `exception` with that text. The
+ * client of a microservice that has the filter gets the error `{ status: 'error', message, code }` with text and code.
+ * Other errors keep the filters of Nest.
  *
  * ```ts
  * @Module({ providers: [{ provide: APP_FILTER, useClass: SignalboxExceptionFilter }] })
@@ -47,7 +47,7 @@ export class SignalboxExceptionFilter implements ExceptionFilter<SignalboxError>
     const { httpAdapter } = this.#host
     const text = JSON.stringify(document)
     if (response instanceof ServerResponse) {
-      // Of Express, or of a middleware on Fastify.
+      // The response of Express, or of a middleware on Fastify.
       if (response.headersSent) response.end()
       else response.writeHead(status, headers).end(text)
     } else if (httpAdapter.isHeadersSent(response)) {
@@ -59,17 +59,17 @@ export class SignalboxExceptionFilter implements ExceptionFilter<SignalboxError>
   }
 }
 
-/** Sends what Nest sends to the client of a gateway. */
+/** Sends the event that Nest sends to the client of a gateway. */
 function notify(client: { emit?: (event: string, data: unknown) => unknown }, { document }: Problem): void {
   client.emit?.('exception', { status: 'error', message: document.detail })
 }
 
-/** An error as the result of a resolver is the error of its field, with these extensions. */
+/** Returns an error with these extensions. As the result of a resolver, it is the error of its field. */
 function graphqlError(problem: Problem): Error {
   return Object.assign(new Error(problem.document.detail), { extensions: detailsOf(problem) })
 }
 
-/** What Nest sends to the client of a microservice, and the code of the error. */
+/** Returns the error that Nest sends to the client of a microservice, with the code of the error. */
 function rpcError(problem: Problem): object {
   return { status: 'error', message: problem.document.detail, ...detailsOf(problem) }
 }

@@ -9,7 +9,7 @@ export type BoxHealth<Key extends string = string> = Record<
 >
 
 /**
- * A health indicator for `@nestjs/terminus`, which it does not need:
+ * A health indicator for `@nestjs/terminus`, which works without that package:
  * `health.check([() => indicator.pingCheck('signalbox')])`.
  */
 @Injectable()
@@ -21,8 +21,8 @@ export class SignalboxHealthIndicator {
   }
 
   /**
-   * Acquires and releases a lock that no other box uses. `up` has `took`, in milliseconds. `down` has the code and
-   * message of the error, after at most five seconds.
+   * Acquires and releases a lock that no other box uses. The result `up` has `took`, in milliseconds. The result `down`
+   * has the code and message of the error, and comes after at most five seconds.
    * @param key names the result.
    */
   async pingCheck<const Key extends string>(key: Key): Promise<BoxHealth<Key>> {

@@ -1,7 +1,7 @@
 import type { LockOptions } from 'signalbox'
 import { underGrant } from './under-grant.js'
 
-/** The keys of a lock, or a function that makes them of the arguments of a call. */
+/** The keys of a lock, or a function that returns them for the arguments of a call. */
 export type LockKeys =
   | string
   | readonly string[]
@@ -24,7 +24,7 @@ type Fitting<Keys extends LockKeys, Method extends (...args: never[]) => unknown
  * async pay(id: string): Promise<void> {}
  * ```
  * @param keys a function is called with the arguments of the method, and with its `this`.
- * @throws what `Lock.run` of Signalbox throws, from each call
+ * @throws the errors of `Lock.run` of Signalbox, from each call
  */
 export function Locked<const Keys extends LockKeys>(
   keys: Keys,

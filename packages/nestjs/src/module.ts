@@ -12,7 +12,7 @@ import { BOX } from './inject-box.js'
 import { atShutdown, isBox, openedBoxes } from './lifecycle.js'
 import { SignalboxThrottlerStorage } from './throttler-storage.js'
 
-/** Options of {@link SignalboxModule}: what `open` of Signalbox takes, and how the box is closed. */
+/** Options of {@link SignalboxModule}: those of `open` of Signalbox, and those for closing the box. */
 export interface SignalboxModuleOptions extends OpenOptions, CloseOptions {
   /** The engine: a URL such as `'redis://localhost:6379'`, or an existing client, as the first argument of `open`. */
   source: Parameters<typeof open>[0]
@@ -26,11 +26,12 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
 
 /**
  * Opens one box for the application, which `@InjectBox()` injects into providers of every module, and closes it with
- * the application. `forRoot(options)` takes {@link SignalboxModuleOptions}; `forRootAsync` gets them from a factory. Other
- * boxes that a `useFactory` of the application opens are closed, too.
+ * the application. `forRoot(options)` takes {@link SignalboxModuleOptions}; `forRootAsync` gets them from a factory.
+ * Other boxes that a `useFactory` of the application opens are closed, too.
  *
- * When the application shuts down, callers that wait for a lock are rejected with a ClosedError first, before any module
- * or the HTTP server waits for its requests. Holders keep their grants until these requests are answered, and for `drain` after that.
+ * When the application shuts down, callers that wait for a lock are rejected with a ClosedError first, before any
+ * module or the HTTP server waits for its requests. Holders keep their grants until these requests are answered, and
+ * for `drain` after that.
  */
 @Module({
   providers: [
@@ -73,8 +74,8 @@ export class SignalboxModule
 
   onApplicationBootstrap(): void {
     atShutdown(this.#modules, () => {
-      // Not awaited: Nest closes the HTTP server next, and holders release when their requests are answered. An error is
-      // thrown by the close below.
+      // Not awaited: Nest closes the HTTP server next, and holders release when their requests are answered. An error
+      // is thrown by the close below.
       for (const box of this.#boxes) box.close({ drain: true }).catch(() => undefined)
     })
   }
@@ -84,7 +85,7 @@ export class SignalboxModule
     await Promise.all([...this.#boxes].map(box => box.close({ drain })))
   }
 
-  /** A test may have replaced the box of this module, also by a mock. */
+  /** Returns all boxes of the application. A test may have replaced the box of this module, also by a mock. */
   get #boxes(): ReadonlySet<Box> {
     return new Set([this.#box, ...openedBoxes(this.#modules)].filter(isBox))
   }

@@ -17,7 +17,7 @@ export interface OncePerFleetOptions extends LockOptions {
  * @OncePerFleet('1d')
  * async report(): Promise<void> {}
  * ```
- * @throws what `Box.oncePer` throws, from each call
+ * @throws the errors of `Box.oncePer`, from each call
  */
 export function OncePerFleet(
   slots: Slots,

@@ -7,7 +7,7 @@ import {
   type KeyedBoxLimiter,
 } from 'signalbox'
 
-/** Options of {@link SignalboxThrottlerStorage}: how requests are treated while the engine is unreachable. */
+/** Options of {@link SignalboxThrottlerStorage}: the treatment of requests while the engine is unreachable. */
 export type ThrottlerStorageOptions = Pick<BoxLimiterOptions, 'onUnavailable' | 'shares'>
 
 /** The outcome of a request, as the guard of `@nestjs/throttler` expects it. Times are in seconds. */

@@ -39,7 +39,7 @@ export const OPCODE = {
   closeSession: -11,
 } as const
 
-/** What a watch on a node reports. */
+/** The kind of a watch, which decides the events that it reports. */
 export type WatchKind = 'data' | 'exist' | 'children' | 'persistent' | 'recursive'
 
 /** A watch that an operation sets when it succeeds. */

@@ -18,9 +18,12 @@ export interface TimeSources {
   readonly uptime: () => number
 }
 
-/** If the wall and the monotonic clock have drifted apart by more, the wall clock was set or the machine has slept. */
+/**
+ * Maximum drift of the wall clock against the monotonic one, in milliseconds. After a greater one, the wall clock was
+ * set, or the machine has slept.
+ */
 const APART = 10
-/** The steps of the uptime, in milliseconds. */
+/** Resolution of the uptime, in milliseconds. */
 const UPTIME_STEP = 10
 /** The runtime's timers do not include sleep, so the clock is read again after this time, in milliseconds. */
 const MAX_DELAY = 1000

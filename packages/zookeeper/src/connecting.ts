@@ -4,10 +4,10 @@ import { Connection, type ConnectionOptions } from './connection.js'
 import type { Hello } from './handshake.js'
 import { addressesOf, type Host } from './hosts.js'
 
-/** What a session provides for its next connection. */
+/** Provides the data of a session for its next connection. */
 export interface Attempt {
   hello(): Hello
-  /** Until when a connection is useful, as clock time. */
+  /** Returns the clock time until which a connection is useful. */
   until(): number
   /** Called for each server that could not be connected to. */
   onFailure(error: unknown): void
@@ -19,12 +19,12 @@ export interface Attempt {
 const FIRST_PAUSE = 20
 const MAX_PAUSE = 1000
 /**
- * Maximum time until a server welcomes the client, and its minimum, in milliseconds. Doubles after a round in which a
- * server used it up.
+ * Maximum time until a server welcomes the client in the first round, and the minimum of this time, in milliseconds.
+ * The maximum doubles after a round in which a server used it up.
  */
 const FIRST_TIMEOUT = 1000
 const MIN_TIMEOUT = 100
-/** The fraction of the remaining time that one server may use, so that there is time to report what failed. */
+/** The fraction of the remaining time that one server may use. The rest is for reporting the failure. */
 const TIMEOUT_FRACTION = 0.9
 
 /**
@@ -54,7 +54,7 @@ export async function connectToAny(
         return await Connection.open(address, attempt.hello(), timeout, options)
       } catch (error) {
         attempt.onFailure(error)
-        // If a server refuses at once, as while it starts, that is no reason to wait longer for a silent one.
+        // A server that refuses at once, for example while it starts, is no reason to wait longer for a silent one.
         isTooShort ||= now() - begun >= timeout
       }
     }

@@ -23,7 +23,7 @@ export interface ConnectionListener {
 /** A connection to a server that has welcomed the client. It lets the process end. */
 export class Connection {
   readonly welcome: Welcome
-  /** When the client asked for the connection, as clock time. */
+  /** Clock time at which the client asked for the connection. */
   readonly askedAt: number
   readonly #socket: Socket
   /** Frames that arrived before there was a listener. */
@@ -46,7 +46,7 @@ export class Connection {
   /**
    * Connects and completes the handshake.
    * @param timeout maximum time for all of it, in milliseconds.
-   * @throws Error that says why it failed, with its cause
+   * @throws Error that names the failure, with its cause
    */
   static open(
     { host, port, name }: Address,

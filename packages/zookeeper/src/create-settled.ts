@@ -77,7 +77,7 @@ export async function currentChildren(zk: ZooKeeper, path: string): Promise<stri
   return found?.children ?? []
 }
 
-/** Servers delete containers without children, so they are created whenever they are missing. */
+/** Creates a node. Creates its parent when it is missing, because servers delete containers without children. */
 async function createBelow(
   zk: ZooKeeper,
   path: string,

@@ -36,7 +36,7 @@ export abstract class ZooKeeperError extends Error {
   }
 }
 
-/** Why a server refused an operation. */
+/** The reason why a server refused an operation. */
 export type RefusalCode =
   | 'NO_NODE'
   | 'NODE_EXISTS'
@@ -188,7 +188,7 @@ export class UnexpectedDataError extends ZooKeeperError {
   readonly code = 'UNEXPECTED_DATA'
 }
 
-/** An argument is invalid, and nothing was sent. The message names it, its value, and what is valid. */
+/** An argument is invalid, and nothing was sent. The message names it, its value, and the valid values. */
 export class InvalidArgumentError extends ZooKeeperError {
   readonly code = 'INVALID_ARGUMENT'
 }

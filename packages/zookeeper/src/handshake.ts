@@ -28,7 +28,7 @@ export interface Welcome {
 export class Handshake {
   /** The server's reply to the hello. */
   welcome: Welcome | undefined
-  /** Why the handshake has not completed. */
+  /** The reason why the handshake has not completed. */
   stage = 'timed out connecting'
   readonly #hello: Hello
   readonly #exchange: DigestMd5 | undefined
@@ -77,7 +77,7 @@ function saslFrame(token: Uint8Array): Buffer {
   return new JuteWriter().int(1).int(OPCODE.sasl).bytes(token).frame()
 }
 
-/** Old servers omit the last field, which says whether the server is read-only. */
+/** Reads the welcome. Old servers omit the last field, which says whether the server is read-only. */
 function readWelcome(frame: Buffer): Welcome {
   const reader = new JuteReader(frame)
   const version = reader.int()

@@ -5,11 +5,11 @@ import { multi } from './multi.js'
 import type { Request } from './requests.js'
 import type { SessionProof } from './session-proof.js'
 
-/** Does what a heartbeat finds necessary. */
+/** Executes the actions of a heartbeat. */
 export interface HeartbeatListener {
   /** Sends a ping, which the connected server answers itself. */
   ping(): void
-  /** Sends a request. @param answered is called when it has a reply, or is lost with its connection. */
+  /** Sends a request. @param answered called when it has a reply, or is lost with its connection. */
   ask(call: Call<unknown>, answered: () => void): void
   /** Called when the connected server has not replied in time. */
   onSilent(): void
@@ -18,14 +18,14 @@ export interface HeartbeatListener {
 }
 
 /**
- * A server that has not relayed a reply of the leader for this fraction of the timeout is dropped. Then there is time
- * to find another server while the session is still certain to live.
+ * Fraction of the timeout after which a server is dropped if it has not relayed a reply of the leader. The rest of the
+ * timeout is for finding another server while the session is still certain to live.
  */
 const SILENCE_FRACTION = 1 / 4
 
 /**
- * Keeps a session alive: sends beats to the server and its leader. Detects when the server is silent, when the session
- * must have ended, and until when it certainly has not.
+ * Keeps a session alive by sending beats to the server and its leader. Detects a silent server and the end of the
+ * session, and provides the time until which the session certainly lives.
  */
 export class Heartbeat {
   readonly #proof: SessionProof
@@ -33,10 +33,10 @@ export class Heartbeat {
   #isKeptCertain = false
   #timeout = 0
   #isConnected = false
-  /** When the last request was sent that the leader has answered, and when the last packet arrived, as clock time. */
+  /** Clock times of the last request that the leader has answered, and of the last packet that arrived. */
   #ledAt = 0
   #seenAt = 0
-  /** When the current beat was sent, and when the next one is due, as clock time. */
+  /** Clock times of the current beat, and of the next one. */
   #beatSentAt: number | undefined
   #beatAt = 0
   #pingedAt: number | undefined
@@ -48,7 +48,7 @@ export class Heartbeat {
     this.#listener = listener
   }
 
-  /** When the session is given up, as clock time. */
+  /** The clock time at which the session is given up. */
   get livesUntil(): number {
     return this.#ledAt + this.#timeout
   }
@@ -65,8 +65,8 @@ export class Heartbeat {
   }
 
   /**
-   * Call when a server has welcomed the session, which asked it at `askedAt`, as clock time. @param timeout in
-   * milliseconds
+   * Call when a server has welcomed the session.
+   * @param askedAt clock time at which the session asked for it. @param timeout milliseconds.
    */
   welcomed(askedAt: number, timeout: number, isNew: boolean): void {
     this.#proof.welcomed(askedAt, timeout, isNew)
@@ -97,7 +97,7 @@ export class Heartbeat {
     for (const { reject } of this.#uncertain.splice(0)) reject(why)
   }
 
-  /** Does what is due, and schedules the next check. */
+  /** Executes the actions that are due, and schedules the next check. */
   check(): void {
     this.#timer?.cancel()
     const time = now()
@@ -118,8 +118,8 @@ export class Heartbeat {
   }
 
   /**
-   * Call when the ping was answered. The next beat is due when the server will have reported the session, of which it
-   * knows now, to its leader.
+   * Call when the ping was answered. The server now knows of the session. The next beat is due when the server will
+   * have reported the session to its leader.
    */
   pinged(): void {
     if (this.#pingedAt === undefined) return
@@ -161,8 +161,11 @@ export class Heartbeat {
   }
 }
 
-/** Is answered after the leader was asked. On another connection, a new beat begins instead. */
+/** A request that the server answers after asking the leader. On another connection, a new beat replaces it. */
 const SYNC: Call<undefined> = { ...calls.sync('/'), repeatable: false }
 
-/** Is committed by a quorum and changes nothing, even if the node does not exist or the client may not read it. */
+/**
+ * A request that a quorum commits and that changes nothing, even if the node does not exist or the client may not read
+ * it.
+ */
 const CHECK = multi([calls.check('/', -1)])

@@ -1,7 +1,7 @@
 import { ProtocolError } from './errors.js'
 import { without } from './paths.js'
 
-/** Reads what a server sent. Never reads beyond the end, and creates no list longer than the remaining bytes. */
+/** Reads the replies of a server. Never reads beyond the end, and creates no list longer than the remaining bytes. */
 export class JuteReader {
   readonly #bytes: Buffer
   readonly #chroot: string

@@ -5,7 +5,7 @@ const FOREVER = 2 ** 31 - 1
 let waiting = 0
 let timer: Timer | undefined
 
-/** Keeps the process alive until as many calls of `letProcessEnd`; sockets and other timers do not. */
+/** Keeps the process alive until `letProcessEnd` was called as many times. Sockets and other timers do not. */
 export function keepProcessAlive(): void {
   waiting++
   timer ??= after(FOREVER, () => undefined, true)

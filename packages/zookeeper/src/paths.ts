@@ -1,6 +1,9 @@
 import { InvalidArgumentError, shown } from './errors.js'
 
-/** What ZooKeeper rejects in paths: control characters, halves of surrogate pairs, and the ranges behind them. */
+/**
+ * Characters that ZooKeeper rejects in paths: control characters, halves of surrogate pairs, and the ranges behind
+ * them.
+ */
 // eslint-disable-next-line no-control-regex -- those are the ones that are refused
 const INVALID = /[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]/
 

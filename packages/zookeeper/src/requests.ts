@@ -12,7 +12,7 @@ export class Request {
   xid = 0
   /** As clock time; 0 before the request is sent. */
   sentAt = 0
-  /** What its reply proves, see SessionProof. */
+  /** The clock times that its reply proves, see SessionProof. */
   answeredBefore = 0
   reported = 0
   /** An event that arrived before the reply, for the watch that the reply sets. */
@@ -57,7 +57,7 @@ const LAST_XID = 2 ** 31 - 1
 
 /** The operations of a session that wait for a connection or a reply, in the order of their calls. */
 export class Requests {
-  /** Why the last connection failed: the cause of errors. */
+  /** The failure of the last connection: the cause of errors. */
   lastFailure: unknown
   readonly #ensemble: string
   readonly #chroot: string
@@ -65,7 +65,7 @@ export class Requests {
   #connection: Connection | undefined
   #xid = 0
   #waiting: Request[] = []
-  /** Those from `#firstSent` on have no reply. */
+  /** The requests from `#firstSent` on have no reply. */
   #sent: Request[] = []
   #firstSent = 0
 
@@ -96,7 +96,7 @@ export class Requests {
     })
   }
 
-  /** Sends a request of the session itself. @param settled is called when it has a reply or is lost. */
+  /** Sends a request of the session itself. @param settled called when it has a reply or is lost. */
   sendOwn(call: Call<unknown>, settled: () => void): void {
     this.#send(new Request(call, this.#written(call).frame(), settled, settled), this.#connection!)
   }
@@ -108,7 +108,10 @@ export class Requests {
     for (const request of this.#waiting.splice(0)) this.#send(request, connection)
   }
 
-  /** Repeatable requests wait for the next connection. The others may have been applied, and are rejected. */
+  /**
+   * Handles the loss of the connection. Repeatable requests wait for the next one. The others may have been applied,
+   * and are rejected.
+   */
   disconnected(cause: Error): void {
     this.lastFailure = cause
     const again: Request[] = []

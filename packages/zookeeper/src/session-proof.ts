@@ -1,5 +1,5 @@
 /**
- * What the replies of servers prove about the end of a session.
+ * Computes from the replies of servers the time until which a session certainly lives.
  *
  * Only the leader ends sessions: `timeout` after it last learned that one is alive, rounded up to its next tick
  * (`SessionTrackerImpl.touchSession`, `ExpiryQueue.roundToNextInterval`). It does not learn that from the requests of a
@@ -10,11 +10,11 @@
  * long the session lasts. Three in a row do:
  *
  * 1. A packet `q` was answered: the follower has recorded the session by then.
- * 2. A request `y` was sent at least {@link reportTime} later, and answered through the leader. What the leader sends
- *    to a follower stays in order, and it pings every half tick (`Leader.lead`). So before that reply, the follower
+ * 2. A request `y` was sent at least {@link reportTime} later, and answered through the leader. Messages of the leader
+ *    to a follower stay in order, and it pings every half tick (`Leader.lead`). So before that reply, the follower
  *    received a ping that was sent after `q` was answered. The reply to it reported the session, unless an earlier one
  *    did.
- * 3. A write `w` was sent after `y` was answered, and a quorum committed it. What a follower sends to the leader stays
+ * 3. A write `w` was sent after `y` was answered, and a quorum committed it. Messages of a follower to the leader stay
  *    in order, too, so the leader received that report before it processed `w`, and learned that the session was alive
  *    after `q` was sent.
  *
@@ -30,18 +30,18 @@
 export class SessionProof {
   /** The packets that were answered within the last {@link reportTime}, oldest first. */
   #answered: { readonly sentAt: number; readonly answeredAt: number }[] = []
-  /** When the newest packet was sent that was answered longer ago, as clock time. */
+  /** Clock time at which the newest of the packets that were answered longer ago was sent. */
   #answeredBefore = 0
   #reported = 0
   #certainUntil = 0
   #timeout = 0
 
-  /** Until when the session certainly lives, as clock time. */
+  /** The clock time until which the session certainly lives. */
   get certainUntil(): number {
     return this.#certainUntil
   }
 
-  /** When the newest packet was sent that the server has reported to the leader, or is about to, as clock time. */
+  /** The clock time of the newest packet that the server has reported to the leader, or is about to report. */
   get reported(): number {
     return this.#reported
   }
@@ -55,8 +55,8 @@ export class SessionProof {
   }
 
   /**
-   * Call when a server has welcomed the session, which asked it at `askedAt`, as clock time. @param timeout in
-   * milliseconds
+   * Call when a server has welcomed the session.
+   * @param askedAt clock time at which the session asked for it. @param timeout milliseconds.
    */
   welcomed(askedAt: number, timeout: number, isNew: boolean): void {
     this.#answered = []
@@ -74,7 +74,7 @@ export class SessionProof {
     this.#answered.push({ sentAt, answeredAt: now })
   }
 
-  /** Returns when the packet was sent that the reply to a request sent now will prove to be reported. */
+  /** Returns the clock time of the packet that the reply to a request sent now will prove to be reported. */
   reportedBy(now: number): number {
     while (this.#answered.length > 0 && this.#answered[0]!.answeredAt <= now - this.reportTime)
       this.#answeredBefore = Math.max(this.#answeredBefore, this.#answered.shift()!.sentAt)
@@ -82,14 +82,14 @@ export class SessionProof {
   }
 
   /**
-   * Call when the leader has answered a request: step 2. @param answeredBefore what `reportedBy` returned when it was
-   * sent.
+   * Call when the leader has answered a request: step 2.
+   * @param answeredBefore the result of `reportedBy` when the request was sent.
    */
   ledAnswer(answeredBefore: number): void {
     this.#reported = Math.max(this.#reported, answeredBefore)
   }
 
-  /** Call when a quorum has committed a request: step 3. @param reported what that was when it was sent. */
+  /** Call when a quorum has committed a request: step 3. @param reported `reported` when the request was sent. */
   quorumAnswer(reported: number): void {
     this.#certainUntil = Math.max(this.#certainUntil, reported + this.#timeout)
   }

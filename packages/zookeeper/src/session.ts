@@ -40,7 +40,7 @@ export interface SessionOptions extends ConnectionOptions {
   readonly sessionTimeout: number
 }
 
-/** How the client has authenticated. */
+/** Credentials with which the client has authenticated. */
 interface Credential {
   readonly scheme: string
   readonly data: Uint8Array
@@ -116,9 +116,9 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * For how long the session is certain to live from now, in milliseconds; 0 or less if it may have ended. No server
-   * deletes the session's nodes before that. Only changes extend it, including a transaction of checks, because a
-   * server that has lost its leader still answers for a while. See {@link keepCertain}.
+   * The time for which the session certainly lives from now on, in milliseconds; 0 or less if it may have ended. No
+   * server deletes the session's nodes before that. Only changes extend it, including a transaction of checks, because
+   * a server that has lost its leader still answers for a while. See {@link keepCertain}.
    */
   get certainFor(): number {
     return this.#ending ? -Infinity : this.#proof.certainUntil - now()
@@ -143,7 +143,7 @@ export class Session implements AsyncDisposable {
     }
   }
 
-  /** How many paths are watched; a path counts once for each kind of watch. */
+  /** Number of watched paths; a path counts once for each kind of watch. */
   get watched(): number {
     return this.#watches.size
   }
@@ -212,7 +212,7 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Removes a listener, whose request may be running, here and on the server.
+   * Removes a listener here and on the server. Its request may still be running.
    * @param removal an operation that removes all watches at that path
    */
   protected removeWatch(path: string, listener: WatchListener, removal: Call<unknown>): void {
@@ -221,7 +221,7 @@ export class Session implements AsyncDisposable {
     const own = coming.filter(({ call }) => call.watch!.listener === listener)
     for (const request of own) request.isUnwatched = true
     // Removing it on the server would also remove watches that other listeners need. A server that is connected later
-    // knows none of it.
+    // does not know it.
     const isNeeded = this.#watches.has(path) || own.length < coming.length
     const isKnown = own.length > 0 || this.#state === 'connected'
     if (!isNeeded && isKnown) this.submit(removal).catch(() => undefined)
@@ -285,7 +285,7 @@ export class Session implements AsyncDisposable {
     this.#requests.connected(connection)
     this.#heartbeat.begin()
     this.#changed()
-    // Servers do not tell persistent watches what they have missed.
+    // Servers do not report missed events to persistent watches.
     for (const { path, listener } of this.#watches.persistent())
       callListener(listener, { type: 'changed', path })
   }
@@ -330,7 +330,7 @@ export class Session implements AsyncDisposable {
     const request = this.#requests.next(xid)
     const { call, early, isUnwatched } = request
     if (number === NUMBERS.sessionExpired) {
-      // This request was refused like any other. What happened to the ones after it, the server does not say.
+      // The server has rejected this request like any other. It does not report the outcome of the requests after it.
       this.#requests.shift()
       this.#expire('the server reported that it has expired')
       request.reject(this.#ending!)
@@ -378,7 +378,7 @@ export class Session implements AsyncDisposable {
     this.#rejectedCredentials(error)
   }
 
-  /** Other servers would reject the credentials, too. */
+  /** Ends the session, because other servers would reject the credentials, too. */
   #rejectedCredentials(cause: Error): void {
     const { ensemble } = this.#options
     this.#end(

@@ -40,7 +40,7 @@ export async function ifExists<T>(reading: Promise<T>): Promise<T | undefined> {
  * @param look returns the equivalent of the reply if the step was applied, and undefined if it was not; then the step
  * is executed again. It must read with `linearizable`: requests of the lost connection are applied before that, or
  * never.
- * @throws what the step throws; ConnectionLossError if it may have been applied and `look` fails, too, for example
+ * @throws the errors of the step; ConnectionLossError if it may have been applied and `look` fails, too, for example
  * because the session has ended
  */
 export async function settled<T>(

@@ -10,11 +10,11 @@ export interface Stat {
   readonly pzxid: bigint
   readonly ctime: number
   readonly mtime: number
-  /** How many times its data was changed. `setData` and `delete` can require it. */
+  /** Number of changes of its data. `setData` and `delete` can require it. */
   readonly version: number
-  /** How many times its children changed. */
+  /** Number of changes of its children. */
   readonly cversion: number
-  /** How many times its ACL changed. */
+  /** Number of changes of its ACL. */
   readonly aversion: number
   /**
    * The session that it ends with; 0 for other nodes. For containers and TTL nodes, 0 or a value that is not a session.

@@ -1,12 +1,12 @@
 /** An event of a watch. */
 export interface WatchEvent {
-  /** `ended`: the session has ended or the watch was removed, and no more events follow; `cause` says why. */
+  /** `ended`: the session has ended or the watch was removed, and no more events follow; `cause` is the reason. */
   readonly type: 'created' | 'deleted' | 'changed' | 'children' | 'ended'
   readonly path: string
   readonly cause?: Error
 }
 
-/** Receives the events of a watch. What it throws becomes an uncaught error, as in a timer. */
+/** Receives the events of a watch. An exception becomes an uncaught error, as in a timer. */
 export type WatchListener = (event: WatchEvent) => void
 
 /** Returns a listener for one event, and a promise of the event, which rejects when the watch ends. */

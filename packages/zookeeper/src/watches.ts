@@ -7,7 +7,7 @@ export type ServerEvent = Exclude<WatchEvent['type'], 'ended'>
 
 const KINDS: readonly WatchKind[] = ['data', 'exist', 'children', 'persistent', 'recursive']
 
-/** Which one-shot watches an event removes. */
+/** The kinds of one-shot watches that each event removes. */
 const ONE_SHOT: Readonly<Record<ServerEvent, readonly WatchKind[]>> = {
   created: ['data', 'exist'],
   changed: ['data', 'exist'],
@@ -77,16 +77,17 @@ export class Watches {
     return all
   }
 
-  /** The listeners of persistent watches. Servers do not tell them what happened while there was no connection. */
+  /**
+   * Returns the listeners of persistent watches. Servers do not report the events that these missed without a
+   * connection.
+   */
   persistent(): { readonly path: string; readonly listener: WatchListener }[] {
     return (['persistent', 'recursive'] as const).flatMap(kind =>
       [...this.#listeners[kind]].flatMap(([path, all]) => [...all].map(listener => ({ path, listener }))),
     )
   }
 
-  /**
-   * Returns the requests that set all watches on a server. The server then reports what they have missed since `zxid`.
-   */
+  /** Returns the requests that set all watches on a server. The server then reports the events since `zxid`. */
   requests(xid: number, zxid: bigint, chroot: string): Buffer[] {
     const requests: Buffer[] = []
     let lists = emptyLists()
@@ -111,7 +112,7 @@ export class Watches {
     return requests
   }
 
-  /** How many paths are watched; a path counts once for each kind of watch. */
+  /** Number of watched paths; a path counts once for each kind of watch. */
   get size(): number {
     return KINDS.reduce((sum, kind) => sum + this.#listeners[kind].size, 0)
   }

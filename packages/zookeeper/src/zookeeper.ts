@@ -15,7 +15,7 @@ import { WatchStream } from './watch-stream.js'
 
 /** Options of a client. */
 export interface ConnectOptions {
-  /** How long the session survives without contact; servers adjust it to their own bounds. Default 10 s. */
+  /** Time for which the session survives without contact; servers adjust it to their own bounds. Default 10 s. */
   readonly sessionTimeout?: Duration
   /** Maximum time to connect for the first time. Default 10 s. */
   readonly timeout?: Duration
@@ -171,8 +171,8 @@ export class ZooKeeper extends Session {
 
   /**
    * Returns the events of a node, and with `recursive` of everything below it, until the loop over them ends or the
-   * watch is removed. After a lost connection, it yields `changed` of its path once, because servers do not report what
-   * was missed. It throws the error that ended the session.
+   * watch is removed. After a lost connection, it yields `changed` of its path once, because servers do not report
+   * missed events. It throws the error that ended the session.
    */
   async watch(path: string, options: WatchOptions = {}): Promise<WatchStream> {
     const stream = new WatchStream()

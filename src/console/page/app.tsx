@@ -17,9 +17,9 @@ import { ValueView } from './value-view.js'
 import { ValuesView } from './values-view.js'
 import { WaitsView } from './waits-view.js'
 
-/** How often durations are shown anew, in milliseconds. */
+/** Interval at which the page updates durations, in milliseconds. */
 const TICK = 1000
-/** How long a note of what was done stays, in milliseconds. */
+/** Time for which the page shows a note about a completed action, in milliseconds. */
 const NOTE_TTL = 8000
 
 const NO_KEYS: Model['keys'] = new Map()
@@ -33,7 +33,7 @@ export function showApp(element: HTMLElement): void {
 
 interface Properties {
   readonly connection: Connection
-  /** Calls the listener when the connection has news. */
+  /** Registers a listener for changes of the connection. */
   readonly follow: (listener: () => void) => void
 }
 

@@ -3,23 +3,23 @@ import type { Freshness } from '../../page-kit/browser/freshness.js'
 import type { Message } from '../messages.js'
 import { modelAfter, type Model } from './model.js'
 
-/** The secret is kept for this tab alone, so that a reload does not ask for it. */
+/** Key of the secret in the session storage of this tab. There it survives a reload. */
 const SECRET = 'signalbox-secret'
-/** The server sends a message a second. What is shown is old if none has arrived for this long, in milliseconds. */
+/** Age from which the last answer of the engine is old, in milliseconds. The server sends a message a second. */
 const OLD_AFTER = 4000
 
-/** The connection to the server: what the page knows, and the orders that it gives. */
+/** The connection to the server: receives the state, and sends requests. */
 export class Connection {
   model: Model | undefined
   readonly #onChange: () => void
   #secret: string | undefined
   #isLocked = false
-  /** Why nothing arrives. */
+  /** The reason why no messages arrive. */
   #lost: string | undefined
   #fault: string | undefined
-  /** When the engine last answered, by the clock of the server. */
+  /** Time of the engine's last answer, by the clock of the server. */
   #answeredAt: number | undefined
-  /** How far the clock of the server is ahead of this one, in milliseconds. */
+  /** Offset of the server's clock from this one, in milliseconds. */
   #ahead = 0
   #wakeUp: (() => void) | undefined
 
@@ -54,13 +54,13 @@ export class Connection {
     return isOld ? { state: 'old', since, reason: 'The engine has not answered yet.' } : { state: 'live' }
   }
 
-  /** Sends an order, and returns the answer. @throws RequestError */
+  /** Sends a POST request, and returns the answer. @throws RequestError */
   post(name: string, order: object): Promise<unknown> {
     const headers = { 'Content-Type': 'application/json' }
     return this.#ask(name, { method: 'POST', headers, body: JSON.stringify(order) })
   }
 
-  /** Reads something. @throws RequestError */
+  /** Sends a GET request, and returns the answer. @throws RequestError */
   get(name: string, query: Readonly<Record<string, string>>): Promise<unknown> {
     return this.#ask(`${name}?${new URLSearchParams(query).toString()}`, {})
   }
@@ -98,7 +98,7 @@ export class Connection {
     return response
   }
 
-  /** Resolves when there is a secret that the server has not refused. */
+  /** Resolves when there is a secret that the server has not rejected. */
   async #unlocked(): Promise<void> {
     if (this.#isLocked) await new Promise<void>(resolve => (this.#wakeUp = resolve))
   }

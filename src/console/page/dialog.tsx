@@ -6,11 +6,11 @@ import type { Proposal } from './context.js'
 interface Properties {
   readonly proposal: Proposal
   readonly losses: readonly string[]
-  /** Closes the dialog. @param done what was done, if it was. */
+  /** Closes the dialog. @param done description of the result; undefined if nothing was done. */
   readonly close: (done?: string) => void
 }
 
-/** Asks whether to do something, and names what will be lost. */
+/** Asks the user to confirm an action, and lists the losses that it will cause. */
 export function Dialog({ proposal, losses, close }: Properties): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null)
   const [isBusy, setBusy] = useState(false)

@@ -19,7 +19,7 @@ interface Diagnosis {
   readonly findings: readonly Finding[]
 }
 
-/** What the doctor finds, when asked. */
+/** The findings of the doctor, which examines the engine on request. */
 export function DoctorView(): JSX.Element {
   const { connection } = useShared()
   const [isBusy, setBusy] = useState(false)

@@ -14,7 +14,7 @@ const MAX_SHOWN = 200
 /** Number of events that are shown before the user asks for more. */
 const MAX_AT_FIRST = 6
 
-/** A key: its holders, its waiters, and what happened to it. */
+/** A key: its holders, its waiters and its timeline. */
 export function KeyPage({ name }: { readonly name: string }): JSX.Element {
   const shared = useShared()
   const { model, now } = shared
@@ -175,7 +175,7 @@ function releaseOf(
   }
 }
 
-/** What happened, as a sentence. */
+/** Describes an event in a sentence. */
 function sentence({ kind, who, from, waited, held }: KeyEvent): string {
   const name = `${nameOf(who)} (${placeOf(who)})`
   const afterWait = waited === undefined ? '' : `, which had waited ${span(waited)}`

@@ -10,7 +10,7 @@ import { hashOf } from './route.js'
 import { modeOf, nameOf, placeOf } from './text.js'
 import { VirtualList } from './virtual-list.js'
 
-/** All keys in use; those that are in the way of most first. */
+/** All keys in use; those that block the most waiters first. */
 export function LocksView({ search }: { readonly search: string }): JSX.Element {
   const { model, overview, now } = useShared()
   const field = useRef<HTMLInputElement>(null)
@@ -136,7 +136,10 @@ function Row({ row, now }: { readonly row: LockRow; readonly now: number }): JSX
   )
 }
 
-/** How long a holder has the lock; the time since it asked for it, if that was before the console looked. */
+/**
+ * Formats the time for which a holder has held the lock. If the console did not see the grant, the time since the
+ * request is the maximum.
+ */
 function heldFor({ heldSince, since }: PartyView, now: number): string {
   return heldSince === undefined ? `≤ ${span(now - since)}` : span(now - heldSince)
 }

@@ -4,12 +4,12 @@ import type { KeyEvent, KeyView, LimiterView, Message, PartyView, Who } from '..
 /** The page keeps this many events, as the server does. */
 const MAX_EVENTS = 2000
 
-/** What the page knows. */
+/** The state that the page knows. */
 export interface Model {
   readonly engine: string
   readonly readOnly: boolean
   readonly hasDoctor: boolean
-  /** When the timeline begins, by the clock of the server. */
+  /** Beginning of the timeline, by the clock of the server. */
   readonly since: number
   readonly keys: ReadonlyMap<string, KeyView>
   readonly limiters: readonly LimiterView[]
@@ -50,13 +50,13 @@ export function modelAfter(model: Model | undefined, message: Message): Model | 
   }
 }
 
-/** A key, and how many wait for its holders: for this key, and for others that these waiters hold. */
+/** A key, and the number of waiters that its holders block: on this key, and on other keys that these waiters hold. */
 export interface LockRow {
   readonly view: KeyView
   readonly inTheWayOf: number
 }
 
-/** A session, with what it holds and awaits. */
+/** A session, and the keys that it holds and awaits. */
 export interface SessionRow {
   readonly who: Who
   readonly holds: readonly (readonly [key: string, party: PartyView])[]
@@ -66,15 +66,15 @@ export interface SessionRow {
 /** Sessions that wait for each other. */
 export interface Cycle {
   readonly sessions: readonly string[]
-  /** When the last of these waits began. */
+  /** Time at which the last of these waits began. */
   readonly since: number
 }
 
-/** What follows from the keys in use. */
+/** Facts derived from the keys in use. */
 export interface Overview {
-  /** Those that are in the way of most first. */
+  /** Keys that block the most waiters first. */
   readonly rows: readonly LockRow[]
-  /** Without those of a waiter for the one ahead of it that a holder blocks too. */
+  /** Omits the wait of a waiter for the one ahead of it, if a holder blocks it, too. */
   readonly waits: readonly Wait<PartyView>[]
   readonly cycles: readonly Cycle[]
   /** By session. */
@@ -83,7 +83,7 @@ export interface Overview {
   readonly waiters: number
 }
 
-/** Works out what follows from the keys in use. */
+/** Derives the overview from the keys in use. */
 export function overviewOf(keys: ReadonlyMap<string, KeyView>): Overview {
   const views = [...keys.values()]
   const sessions = sessionsOf(views)
@@ -108,8 +108,8 @@ export function overviewOf(keys: ReadonlyMap<string, KeyView>): Overview {
 }
 
 /**
- * A cycle is shown if it has lasted for this long, in milliseconds: a session may have several tasks, which wait for
- * each other's sessions for moments without a deadlock.
+ * Minimum age of a cycle that is shown, in milliseconds. The tasks of several sessions may wait for each other for
+ * moments without a deadlock.
  */
 const LASTING = 3000
 
@@ -129,11 +129,11 @@ function beginningOf(cycle: readonly string[], waits: readonly Wait<PartyView>[]
   return Math.max(...times)
 }
 
-/** Counts those that wait for a key, for the keys that these hold, and so on. */
+/** Counts the waiters for a key, for the keys that these waiters hold, and so on. */
 class BlockedWaiters {
   readonly #keys: ReadonlyMap<string, KeyView>
   readonly #sessions: ReadonlyMap<string, SessionRow>
-  /** What follows from sessions that wait: many keys have the same ones. */
+  /** Results by waiting sessions: many keys have the same waiters. */
   readonly #known = new Map<string, { readonly keys: ReadonlySet<string>; readonly waiters: number }>()
 
   constructor(keys: ReadonlyMap<string, KeyView>, sessions: ReadonlyMap<string, SessionRow>) {
@@ -146,14 +146,17 @@ class BlockedWaiters {
     return behind.waiters + (behind.keys.has(key) ? 0 : waiters.length)
   }
 
-  /** The keys that some sessions hold, that those which wait for these keys hold, and so on. */
+  /**
+   * Returns the keys that these sessions hold, the keys that the waiters for those keys hold, and so on. Also counts
+   * all these waiters.
+   */
   #behind(sessions: Set<string>): { readonly keys: ReadonlySet<string>; readonly waiters: number } {
     const id = [...sessions].sort().join(' ')
     const known = this.#known.get(id)
     if (known) return known
     const keys = new Set<string>()
     let waiters = 0
-    // Those that are added meanwhile are visited, too.
+    // The loop also visits the sessions that it adds.
     for (const session of sessions)
       for (const [key] of this.#sessions.get(session)!.holds) {
         if (keys.has(key)) continue

@@ -5,7 +5,7 @@ import type { Who } from '../messages.js'
 import { hashOf } from './route.js'
 import { modeOf, nameOf, placeOf } from './text.js'
 
-/** A session, as a link to what it holds and awaits. */
+/** A session, as a link to the keys that it holds and awaits. */
 export function SessionLink({ who }: { readonly who: Who }): JSX.Element {
   const name = nameOf(who)
   return (
@@ -31,12 +31,12 @@ export function KeyLink({ name }: { readonly name: string }): JSX.Element {
   )
 }
 
-/** How a key is claimed. */
+/** The mode of a claim. */
 export function Mode({ claim }: { readonly claim: Claim }): JSX.Element {
   return <span class="mode">{modeOf(claim)}</span>
 }
 
-/** How much of a text is not shown; nothing if it is whole. */
+/** The number of characters of a text that are not shown; nothing if the text is complete. */
 export function Cut({ shown, length }: { readonly shown: number; readonly length: number }): JSX.Element {
   return shown < length ? (
     <span class="cut">… {(length - shown).toLocaleString('en')} more characters</span>

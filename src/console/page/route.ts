@@ -1,4 +1,4 @@
-/** What the page shows: its address after the `#`, which can be sent to a colleague. */
+/** A view of the page: the address after the `#`, which users can send to colleagues. */
 export type Route =
   | { readonly view: 'locks'; readonly search: string }
   | { readonly view: 'key'; readonly key: string }

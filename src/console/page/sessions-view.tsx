@@ -9,10 +9,10 @@ import { hashOf } from './route.js'
 import { nameOf, placeOf } from './text.js'
 import { VirtualList } from './virtual-list.js'
 
-/** How many keys a question names. */
+/** Maximum number of keys that a confirmation names. */
 const MAX_NAMED = 10
 
-/** The sessions that hold or await something. */
+/** The sessions that hold or await keys. */
 export function SessionsView(): JSX.Element {
   const { overview } = useShared()
   const rows = [...overview.sessions.values()].sort(
@@ -49,7 +49,7 @@ export function SessionsView(): JSX.Element {
   )
 }
 
-/** A session: what it holds and awaits. */
+/** A session: the keys that it holds and awaits. */
 export function SessionPage({ session }: { readonly session: string }): JSX.Element {
   const shared = useShared()
   const row = shared.overview.sessions.get(session)
@@ -95,7 +95,7 @@ function Details({ shared, row }: { readonly shared: Shared; readonly row: Sessi
   )
 }
 
-/** The keys that a session holds or awaits, with a note each; nothing if there are none. */
+/** The keys that a session holds or awaits, each with a note; nothing if there are none. */
 function Keys({
   verb,
   title,

@@ -2,13 +2,13 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { RequestError } from '../../page-kit/browser/event-stream.js'
 import { useShared } from './context.js'
 
-/** What the server answered to a question, or why it did not. */
+/** The answer of the server to a request, or the reason why there is none. */
 export type Answer<T> =
   | { readonly at: number; readonly content: T; readonly failure?: undefined }
   | { readonly at: number; readonly failure: string }
 
 /**
- * Asks the server once, and again for each call of the returned function. The answer is undefined until it is there.
+ * Asks the server once, and again for each call of the returned function. The answer is undefined until it arrives.
  * @param query undefined to ask nothing
  */
 export function useAnswer<T>(
@@ -17,7 +17,7 @@ export function useAnswer<T>(
 ): readonly [answer: Answer<T> | undefined, ask: () => void] {
   const { connection } = useShared()
   const [answer, setAnswer] = useState<Answer<T>>()
-  /** Counts the questions, because only the answer to the last one counts. */
+  /** Number of the newest request. The answers to older requests are dropped. */
   const turn = useRef(0)
   const ask = async (): Promise<void> => {
     const own = ++turn.current

@@ -7,7 +7,6 @@ import { Cut } from './parts.js'
 import { hashOf } from './route.js'
 import { useAnswer } from './use-answer.js'
 
-/** One value. */
 export function ValueView({ store, name }: { readonly store: string; readonly name: string }): JSX.Element {
   const [answer, ask] = useAnswer<Found>('value', { store, key: name })
   return (

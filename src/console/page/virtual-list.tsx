@@ -1,7 +1,7 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 
-/** Number of rows that are drawn above and below those that can be seen. */
+/** Number of rows that are drawn above and below the visible ones. */
 const MARGIN = 8
 const PHONE = matchMedia('(max-width: 44rem)')
 

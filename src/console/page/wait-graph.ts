@@ -1,7 +1,7 @@
 import type { Wait } from '../../blocking.js'
 import type { PartyView, Who } from '../messages.js'
 
-/** Maximum number of boxes that are drawn. */
+/** Maximum number of nodes that are drawn. */
 const MAX_NODES = 150
 
 /** A session, or several that wait for the same sessions on the same keys and block no others. */
@@ -10,9 +10,9 @@ export interface Node {
   readonly sessions: readonly Who[]
   /** Whether it is in a cycle. */
   readonly isStuck: boolean
-  /** The column, from those that do not wait. */
+  /** The column; 0 if it waits for no other node. */
   readonly column: number
-  /** The place in the column. */
+  /** The position in the column. */
   readonly line: number
 }
 
@@ -24,13 +24,13 @@ export interface Edge {
   readonly isStuck: boolean
 }
 
-/** What is drawn of who waits for whom. */
+/** The nodes and edges to draw. */
 export interface WaitGraph {
   readonly nodes: readonly Node[]
   readonly edges: readonly Edge[]
   readonly columns: number
   readonly lines: number
-  /** Number of boxes that are left out. */
+  /** Number of nodes that are omitted. */
   readonly left: number
 }
 
@@ -41,7 +41,7 @@ interface Link {
   readonly keys: Set<string>
 }
 
-/** Lays out who waits for whom in columns: to the right of each session are those that wait for it. */
+/** Lays out waits in columns: the sessions that wait for a session are to its right. */
 export function waitGraphOf(
   waits: readonly Wait<PartyView>[],
   cycles: readonly (readonly string[])[],
@@ -55,7 +55,7 @@ export function waitGraphOf(
   const groups = grouped(links, who)
   const columns = columnsOf(groups)
   const all = [...groups.members.keys()].sort((a, b) => columns.get(a)! - columns.get(b)!)
-  // Those in a cycle and those that others wait for come first.
+  // The sessions in a cycle come first, then those in the first columns.
   const shown = all
     .sort(
       (a, b) =>
@@ -93,12 +93,12 @@ function linksOf(waits: readonly Wait<PartyView>[], who: Map<string, Who>): Link
 }
 
 interface Groups {
-  /** By the ID of the box. */
+  /** By the ID of the node. */
   readonly members: ReadonlyMap<string, readonly Who[]>
   readonly links: readonly Link[]
 }
 
-/** Puts sessions that block no others, and wait for the same, into one box. */
+/** Merges sessions that block no others and wait for the same sessions on the same keys into one node. */
 function grouped(links: readonly Link[], who: ReadonlyMap<string, Who>): Groups {
   const blockers = new Set(links.map(({ to }) => to))
   const out = new Map<string, Link[]>()
@@ -136,7 +136,7 @@ function columnsOf({ members, links }: Groups): ReadonlyMap<string, number> {
     const known = columns.get(id)
     if (known !== undefined) return known
     path.add(id)
-    // A cycle has no first column, so the session at which it is entered takes that place.
+    // A cycle has no first column, so the wait that closes it is ignored.
     const before = (blockersOf.get(id) ?? []).filter(blocker => !path.has(blocker))
     const column = before.length === 0 ? 0 : 1 + Math.max(...before.map(visit))
     path.delete(id)

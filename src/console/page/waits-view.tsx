@@ -12,7 +12,7 @@ import { nameOf, placeOf } from './text.js'
 import { usePhone, VirtualList } from './virtual-list.js'
 import { waitGraphOf, type Edge, type Node, type WaitGraph } from './wait-graph.js'
 
-/** Sizes of the drawing in pixels, how many characters fit into a box, and how small it may become to fit in the page. */
+/** Sizes of the drawing in pixels, maximum number of characters in a box, and minimum scale for a narrow page. */
 interface Sizes {
   readonly width: number
   readonly gap: number
@@ -25,10 +25,10 @@ const WIDE: Sizes = { width: 190, gap: 130, margin: 26, characters: 22, minScale
 const SMALL: Sizes = { width: 116, gap: 64, margin: 10, characters: 12, minScale: 1 }
 const BOX_HEIGHT = 52
 const GAP_Y = 30
-/** Room above the boxes for the arcs of cycles. */
+/** Space above the boxes for the arcs of cycles. */
 const TOP = 48
 
-/** Who waits for whom, as a drawing and as sentences. */
+/** The sessions that wait for each other, as a drawing and as sentences. */
 export function WaitsView(): JSX.Element {
   const { overview, now } = useShared()
   const { waits, sessions, waiters } = overview
@@ -130,7 +130,7 @@ function Drawing({ graph: { nodes, edges, columns, lines } }: { readonly graph: 
   )
 }
 
-/** The line of an edge, and where its text is. */
+/** Returns the path of an edge, and the position of its text. */
 function lineOf({ from, to }: Edge, sizes: Sizes): { path: string; x: number; y: number } {
   const start = cornerOf(from, sizes)
   const end = cornerOf(to, sizes)
@@ -149,7 +149,7 @@ function lineOf({ from, to }: Edge, sizes: Sizes): { path: string; x: number; y:
     const bend = x + sizes.gap / 2
     return { path: `M${x} ${y1} C${bend} ${y1} ${bend} ${y2} ${x} ${y2}`, x: bend, y: (y1 + y2) / 2 }
   }
-  // Only a cycle has a line to the right; it goes over the boxes.
+  // Only an edge of a cycle leads to the right. It passes above the boxes.
   const [x1, x2] = [start.x + sizes.width / 2, end.x + sizes.width / 2]
   const top = Math.min(start.y, end.y) - 34
   return { path: `M${x1} ${start.y} C${x1} ${top} ${x2} ${top} ${x2} ${end.y}`, x: (x1 + x2) / 2, y: top + 8 }

@@ -13,9 +13,9 @@ export async function arrivalsRead(): Promise<void> {
 }
 
 /**
- * Returns a function that does work over a connection. After a silence or a failure, it first lets the process read what
- * has arrived from the network, so that it knows which connections have ended meanwhile, and nothing is lost with them.
- * Work begins in the order of the calls.
+ * Returns a function that does work over a connection. After a silence or a failure, it first lets the process read
+ * what has arrived from the network, so that it knows which connections have ended meanwhile, and nothing is lost with
+ * them. Work begins in the order of the calls.
  */
 export function afterSilence(clock: Clock): <T>(work: () => Promise<T>) => Promise<T> {
   let heardAt = -Infinity

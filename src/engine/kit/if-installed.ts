@@ -28,8 +28,8 @@ export async function ifInstalled<Package>(
 }
 
 /**
- * Whether the error is from an ES module made by esbuild, which lacks the packages that were not installed at that time.
- * If it lacks a module of Node, then an installed CommonJS package requires it.
+ * Whether the error is from an ES module made by esbuild, which lacks the packages that were not installed at that
+ * time. If it lacks a module of Node, then an installed CommonJS package requires it.
  */
 function isMissingInBundle(message: string): boolean {
   const name = /^Dynamic require of "(.*)" is not supported$/.exec(message)?.[1]

@@ -50,7 +50,9 @@ export class LateRequests {
     if (operation.type === 'extendOrYield') this.#add(operation.next)
   }
 
-  /** Called when the box cancels or releases the request. That may fail, so the session may seem to keep the request. */
+  /**
+   * Called when the box cancels or releases the request. That may fail, so the session may seem to keep the request.
+   */
   givenUp({ id }: LockRequest): void {
     const late = this.#late.get(id)
     if (late) late.isGivenUp = true

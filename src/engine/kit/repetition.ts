@@ -1,11 +1,12 @@
 import type { Commit, Operation, Outcomes } from '../contract.js'
 
-/** What the functions below look at. An engine may have operations of its own. */
+/** The operations that the functions below examine. An engine may have operations of its own. */
 type Repeated = Commit | { readonly type: Exclude<Operation['type'], 'commit'> }
 
 /**
- * Whether an operation whose reply was lost may be sent again: applied twice, it has the same effect as once. A value that
- * was created may have been deleted again by another process, so its creation must not be repeated. `EngineValues` repeats guarded commits, because their repetition is decided by the grant and the IDs.
+ * Whether an operation whose reply was lost may be sent again: applied twice, it has the same effect as once. A value
+ * that was created may have been deleted again by another process, so its creation must not be repeated. `EngineValues`
+ * repeats guarded commits, because the grant and the IDs decide their repetition.
  */
 export function mayRepeat(operation: Repeated): boolean {
   if (operation.type !== 'commit') return true

@@ -18,7 +18,9 @@ export interface ReservePermits {
   readonly hold: number
   /** Permits that were reserved and not used, those of the latest instant first. */
   readonly returns: readonly ReturnedPermits[]
-  /** How long no process gets a permit from now on, in milliseconds. 0 ends a pause; undefined changes nothing. */
+  /**
+   * Time for which no process gets a permit from now on, in milliseconds. 0 ends a pause; undefined changes nothing.
+   */
   readonly pause: number | undefined
   /** Number of permits to explain, and number of permits ahead of them; undefined for no explanation. */
   readonly explain: { readonly n: number; readonly ahead: number } | undefined
@@ -55,7 +57,7 @@ export interface Reserved {
    * requested hold exceeds `hold`, permits can be used that much before their instant.
    */
   readonly units: readonly InstantPermits[]
-  /** How long from its instant each permit can be used, in milliseconds. */
+  /** Time from its instant for which each permit can be used, in milliseconds. */
   readonly hold: number
   /** The end of the pause; before `now` if there is none. */
   readonly pausedUntil: number
@@ -122,8 +124,8 @@ export const FARTHEST = 10_000
 /** By how much the engine's clock can go back without having been set, in milliseconds. */
 const MAX_BACKSTEP = 1000
 /**
- * How long a limit stays in force after its last use, in milliseconds. A waiting process that got no permits sends its
- * next request within half of that.
+ * Time for which a limit stays in force after its last use, in milliseconds. A waiting process that got no permits
+ * sends its next request within half of that.
  */
 const IN_FORCE = 5000
 /** Maximum number of sessions in `namers`. */
@@ -206,9 +208,9 @@ class ReservationDecision {
   readonly #session: string
   /** The number of processes that wait for a permit; 0 when this one need not wait. */
   #contenders = 0
-  /** How long a permit can be used from its instant on, in milliseconds. */
+  /** Time from its instant for which a permit can be used, in milliseconds. */
   readonly #hold: number
-  /** How long it can be used before its instant: by how much the requested hold exceeds that of the limits. */
+  /** Time before its instant for which it can be used: the excess of the requested hold over that of the limits. */
   readonly #lead: number
   /** Permits that were reserved for a later instant than this keep all limits. */
   readonly #firm: number

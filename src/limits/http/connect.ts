@@ -20,7 +20,7 @@ export type Middleware<Request extends IncomingMessage = IncomingMessage> = (
  * Returns middleware that limits incoming requests. Every response shows the limit in `RateLimit-Policy` and
  * `RateLimit`. A request above the limit is answered 429 with `Retry-After`, and later handlers are not called. The
  * permit is released when the response has been sent or the connection has closed. While the engine of a box's limiter
- * is out of reach, its `onUnavailable` applies, and responses do not show a limit. If the limiter fails, the answer is
+ * is unreachable, its `onUnavailable` applies, and responses do not show a limit. If the limiter fails, the answer is
  * that of `problemOf` of `signalbox/http`. An error of `key` is passed to `next`.
  * @throws InvalidArgumentError
  */

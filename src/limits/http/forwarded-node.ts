@@ -8,7 +8,7 @@ export function forwardedNode(text: string): string {
   const node = unquoted(forOf(lastOf(text)))
   const [, inBrackets] = /^\[(.*)\](?::[\w.-]+)?$/.exec(node) ?? []
   if (inBrackets !== undefined) return inBrackets
-  // Also of IPv6 without brackets, if all eight groups are there.
+  // Also removes the port of an IPv6 address without brackets, if the address has all eight groups.
   return isIP(node) ? node : node.replace(/:[\w.-]+$/, '')
 }
 
@@ -27,8 +27,8 @@ function forOf(element: string): string {
 }
 
 /**
- * Yields the parts between separators that are not in quotes, the last one first. From the end, because a quote that a
- * client has left open would hide what the proxy has added.
+ * Yields the parts between separators that are not in quotes, the last one first. Starts at the end, because otherwise
+ * a quote that a client has left open would hide the text that the proxy has added.
  */
 function* fromEnd(text: string, separator: string): Generator<string, void> {
   let end = text.length

@@ -74,7 +74,7 @@ export function limitHono<Context extends HonoContextLike = HonoContextLike>(
     if (outgoing) releaseAfter(outgoing, permit)
     const isAnswered = await (outgoing ? passedOn(outgoing, next) : passedOnWatched(context, next, permit))
     if (isAnswered) return undefined
-    // Now, because Hono drops earlier header fields if a handler returns a `Response` of its own.
+    // Set now, because Hono drops earlier header fields if a handler returns a `Response` of its own.
     for (const field of fields) context.header(...field, { append: isAdded(field) })
     return undefined
   }

@@ -58,8 +58,8 @@ const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
  * The permit is released when the response headers arrive. A call whose signal aborts while it waits is rejected with
  * the signal's reason, as by `fetch`; if it was never sent, the limits don't count it. The limiter does not see
  * redirects that `fetch` follows by itself: pass `redirect: 'manual'` if they count.
- * @throws InvalidArgumentError. The returned function throws what `fetch` throws, and what the limiter's `acquire`
- * throws, with `taskBegan` false: the call was not sent.
+ * @throws InvalidArgumentError. The returned function throws the errors of `fetch`, and those of the limiter's
+ * `acquire`, with `taskBegan` false: the call was not sent.
  */
 export function limitFetch<Fetch extends typeof fetch>(
   send: Fetch,
@@ -114,7 +114,7 @@ export function limitFetch<Fetch extends typeof fetch>(
   return limited as Fetch
 }
 
-/** Whether a call may be retried, and can be. */
+/** Whether the options permit a retry of a call, and its body can be sent again. */
 function canRepeat(input: Input, init: RequestInit | undefined, anyMethod: boolean): boolean {
   const isRequest = input instanceof Request
   const method = init?.method ?? (isRequest ? input.method : 'GET')

@@ -21,7 +21,7 @@ interface Quota {
 }
 
 /**
- * Returns how long an answer asks its caller to send nothing, in milliseconds; 0 if it does not.
+ * Returns the time for which an answer asks its caller to send nothing, in milliseconds; 0 if it does not.
  * @param now milliseconds since 1970.
  */
 export function pauseAskedFor(status: number, headers: HeaderFields, now: number): number {
@@ -40,13 +40,13 @@ function isRefusal(status: number): boolean {
   return status === TOO_MANY_REQUESTS || status === UNAVAILABLE
 }
 
-/** Milliseconds; undefined if the header is absent or invalid. */
+/** Returns the milliseconds until a retry; undefined if the header is absent or invalid. */
 function retryAfter(headers: HeaderFields, now: number): number | undefined {
   const text = headers.get('retry-after')?.trim() ?? ''
   if (/^\d+$/.test(text)) return Number(text) * 1000
   const time = /^[A-Z][a-z]{2,8},? /.test(text) ? Date.parse(text) : NaN
   if (Number.isNaN(time)) return undefined
-  // By the clock of the service, if the answer contains its time, because the clock here may be wrong.
+  // By the clock of the service if the answer contains its time, because the clock here may be wrong.
   const sent = Date.parse(headers.get('date') ?? '')
   return Math.max(time - (Number.isNaN(sent) ? now : sent), 0)
 }
@@ -61,7 +61,7 @@ function quotas(headers: HeaderFields, now: number): readonly Quota[] {
   return []
 }
 
-/** `"name";r=0;t=5`, or `limit=10, remaining=0, reset=5` as in older drafts of the header. */
+/** Parses `"name";r=0;t=5`, or `limit=10, remaining=0, reset=5` as in older drafts of the header. */
 function structured(text: string): readonly Quota[] {
   try {
     return parseList(text).flatMap(([, parameters]) => quota(parameters.get('r'), parameters.get('t')))
@@ -93,13 +93,16 @@ function separate(headers: HeaderFields, prefix: string, now: number): Quota | u
   return { remaining, resetIn: untilReset(reset, now) }
 }
 
-/** Services use seconds from now, seconds since 1970, or milliseconds since 1970. */
+/**
+ * Returns the milliseconds until a reset. Services use seconds from now, seconds since 1970, or milliseconds since
+ * 1970.
+ */
 function untilReset(reset: number, now: number): number {
   if (reset < MIN_TIME) return reset * 1000
   return Math.max((reset < MIN_MILLISECONDS ? reset * 1000 : reset) - now, 0)
 }
 
-/** Some services append the window, after a comma or semicolon. */
+/** Returns the first number. Some services append the window, after a comma or semicolon. */
 function firstNumber(text: string | null): number | undefined {
   const match = /^\s*(\d+(?:\.\d+)?)\s*(?:[,;].*)?$/.exec(text ?? '')
   return match ? Number(match[1]) : undefined

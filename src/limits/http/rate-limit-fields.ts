@@ -25,7 +25,9 @@ export function seconds(milliseconds: number): number {
   return Math.ceil(milliseconds / 1000)
 }
 
-/** The name under which one of several limits is reported. No two have the same, not even those with equal windows. */
+/**
+ * Returns the name under which one of several limits is reported. Names are unique, even for limits with equal windows.
+ */
 export function policyName(name: string, limits: readonly LimitReport[], limit: LimitReport): string {
   if (limits.length === 1) return name
   const earlier = limits.filter(({ per }) => per === limit.per).indexOf(limit)

@@ -30,9 +30,9 @@ interface RequestPermit {
 /** Options of a limit of incoming requests. */
 export interface RequestOptions<Request> {
   /**
-   * Returns the sender of a request, such as a user name or an address: any text, of which a hash is used if it is
-   * longer than 200 characters. Each sender has the whole limit for itself. A request for which this returns undefined
-   * is not limited; it is not served if its client has reset the connection. Default: all requests share one limit.
+   * Returns the sender of a request, such as a user name or an address. Replaces a text of more than 200 characters by
+   * its hash. Each sender has the whole limit for itself. A request for which this returns undefined is not limited; it
+   * is not served if its client has reset the connection. Default: all requests share one limit.
    */
   key?: ((request: Request) => string | undefined) | undefined
   /** The name of the limit in response headers; default `'default'`. */
@@ -89,7 +89,7 @@ export function judge<Request>(
   }
 }
 
-/** Replaces a text that is no valid key by its hash, because senders can choose any text, such as a long token. */
+/** Replaces an invalid or long key by its hash, because senders can choose any text, such as a long token. */
 function fitted(key: string): string {
   if (typeof key !== 'string' || (isKey(key) && key.length <= MAX_LENGTH)) return key
   // UTF-16, because UTF-8 has the same code for all halves of surrogate pairs.
@@ -121,8 +121,8 @@ function verdictOf({ permit, explanation }: RequestDecision, name: string): Verd
 }
 
 /**
- * Returns the limits for a refused caller. The limit that refused it has 0 remaining. If it waits for something else,
- * such as the end of a pause, every limit has.
+ * Returns the limits for a refused caller. The limit that refused it has 0 remaining. If the caller waits for something
+ * else, such as the end of a pause, all limits have 0 remaining.
  */
 function refusedBy({ waitsFor, binding, limits }: Explanation, retry: number): readonly LimitReport[] {
   const isLimit = waitsFor === 'limit' && binding !== undefined

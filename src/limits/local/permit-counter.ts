@@ -46,7 +46,7 @@ export class PermitCounter implements Counter {
     return this.#times.now() < this.#pausedUntil
   }
 
-  /** The time of the wall clock. */
+  /** The wall-clock time of the last take. */
   get mark(): number {
     return this.#takenAtWall
   }
@@ -149,7 +149,7 @@ export class PermitCounter implements Counter {
     return now
   }
 
-  /** Returns when all limits are ready, each by itself from the same time on. */
+  /** Returns the clock time at which all limits are ready, each by itself from the same time on. */
   #readyFrom(from: number, n: number, ahead: number): number {
     // Both clocks advance alike from here on.
     const offset = this.#times.wallNow() - this.#times.now()

@@ -8,13 +8,13 @@ import { PermitWaiter } from './permit-waiter.js'
 import type { Times } from './times.js'
 import { runtimeTimers } from '../../base/runtime-timers.js'
 
-/** The place of a thread in the queue of threads: it stands for its first waiter, and all behind it. */
+/**
+ * The place of a thread in the queue of threads. It stands for the thread's first waiter, and all waiters behind it.
+ */
 export interface Turns {
   /** Returns a number greater than that of every earlier caller, in any thread. @param n permits that it wants. */
   arrive(n: number): number
-  /**
-   * Reports which callers wait in this thread. @param gaveUp whether a waiter left that others may have waited for.
-   */
+  /** Reports the waiters of this thread. @param gaveUp whether a waiter left that others may have waited for. */
   stand(waiters: Waiters<PermitWaiter>, gaveUp: boolean): void
   /** Reports that waiters of this thread got permits, and that no more are available now. */
   rest(): void
@@ -49,7 +49,7 @@ export class PermitQueue implements CallersOwner<Permit> {
   /** Whether `#handOut` is about to run as a microtask. */
   #handing = false
   #late = 0
-  /** The newest waiters, which came when there were as many as may wait: they stay if others get their permits now. */
+  /** The newest waiters beyond the maximum number. They stay if others get their permits now. */
   #beyond: PermitWaiter[] = []
   /** Whether a waiter got a permit since the queue was last idle. */
   #gave = false
@@ -66,7 +66,7 @@ export class PermitQueue implements CallersOwner<Permit> {
     return this.#waiters.callers
   }
 
-  /** Number of permits that they want. */
+  /** Number of permits that the waiters want. */
   get permits(): number {
     return this.#waiters.permits
   }
@@ -152,7 +152,7 @@ export class PermitQueue implements CallersOwner<Permit> {
     if (waiters.first) this.#lookLater(waiters.first, now)
   }
 
-  /** Rejects the newest waiters that are more than may wait, because no permit is available now. */
+  /** Rejects the newest waiters beyond the maximum number, because no permit is available now. */
   #refuseBeyond(): void {
     const newest = this.#beyond.filter(({ isQueued }) => isQueued)
     this.#beyond = []
@@ -162,7 +162,10 @@ export class PermitQueue implements CallersOwner<Permit> {
     for (const waiter of newest.slice(-excess)) this.#callers.refuse(waiter, errors.queueFull(maxCallers))
   }
 
-  /** A thread that took nothing must not report: that would only wake itself. */
+  /**
+   * Reports that no more permits are available. A thread that took nothing must not report, because that would only
+   * wake itself.
+   */
   #rest(): void {
     if (!this.#gave) return
     this.#gave = false

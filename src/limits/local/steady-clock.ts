@@ -9,7 +9,7 @@ export class SteadyClock {
   #latest = -Infinity
 
   /**
-   * @param tolerance by how much a reading may be too early, in milliseconds.
+   * @param tolerance maximum time by which a reading may be too early, in milliseconds.
    * @param onSetBack called when a reading shows that the clock was set back.
    */
   constructor(clock: { now(): number }, tolerance: number, onSetBack: () => void) {

@@ -12,7 +12,7 @@ export class Times implements Clock {
   readonly #steady: SteadyClock
   readonly #steadyWall: SteadyClock | undefined
 
-  /** @param readWall milliseconds since 1970. */
+  /** @param readWall returns milliseconds since 1970. */
   constructor(windows: readonly Window[], clock: Clock, readWall: () => number) {
     this.#clock = clock
     this.#readWall = readWall
@@ -50,7 +50,7 @@ export class Times implements Clock {
     return this.now() + (wall - this.#readWall())
   }
 
-  /** As the function of this name, by the wall clock of this limiter. */
+  /** Calls the function of this name with the wall clock of this limiter. */
   pauseTime(time: Date | number): number {
     return pauseTime(time, this.#readWall())
   }

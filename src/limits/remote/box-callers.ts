@@ -53,7 +53,7 @@ export class BoxCallers extends Callers<Permit> {
     return this.queue.callers - this.tries.size
   }
 
-  /** Number of permits that they want. */
+  /** Number of permits that these callers want. */
   get wanted(): number {
     return this.queue.permits - this.#tried
   }

@@ -15,7 +15,7 @@ import type { Rules } from '../counter.js'
 
 /** Options of a limiter that all processes on the same engine share. */
 export type BoxLimiterOptions = {
-  /** By how much the time from the grant of a permit to the arrival of its call can vary; default 0. */
+  /** Maximum variation of the time from the grant of a permit to the arrival of its call; default 0. */
   jitter?: Duration | undefined
   /**
    * Maximum number of permits in use in all processes, which callers have not released: 1 to 10,000; default: no
@@ -23,8 +23,8 @@ export type BoxLimiterOptions = {
    */
   concurrency?: number | undefined
   /**
-   * How long a permit in use counts for `concurrency` without a renewal, 20 ms to a day; default 8 s. A process renews
-   * it until the release. If the process dies, others get the permit after this time, or at once where the engine
+   * Time for which a permit in use counts for `concurrency` without a renewal, 20 ms to a day; default 8 s. A process
+   * renews it until the release. If the process dies, others get the permit after this time, or at once if the engine
    * notices the death.
    */
   lease?: Duration | undefined
@@ -36,7 +36,7 @@ export type BoxLimiterOptions = {
    */
   batch?: number | undefined
   /**
-   * The behaviour while the engine is out of reach. `'error'`, the default, rejects with its error. `'closed'` admits
+   * The behaviour while the engine is unreachable. `'error'`, the default, rejects with its error. `'closed'` admits
    * no caller, and waiters keep waiting. `'open'` uses a limiter of this process alone, with the full limits. `'share'`
    * uses one with this process's part of each limit.
    */
@@ -60,7 +60,7 @@ export interface BoxTerms {
   readonly windows: readonly WindowDefinition[]
   /** Maximum number of permits that can be granted together. */
   readonly maxPermits: number
-  /** How far ahead permits are reserved, in milliseconds. */
+  /** Maximum time ahead for reservations, in milliseconds. */
   readonly horizon: number
   /** Minimum and maximum time for which a permit can be used, in milliseconds. */
   readonly hold: number
@@ -72,7 +72,7 @@ export interface BoxTerms {
   readonly queue: number
   readonly batch: number
   readonly onUnavailable: CheckedBoxOptions['onUnavailable']
-  /** The limits of this process alone while the engine is out of reach, if it has any. */
+  /** The limits of this process alone while the engine is unreachable, if it has any. */
   readonly share: Rules | undefined
   /** Equal for equal options only. */
   readonly signature: string
@@ -86,9 +86,9 @@ const MAX_HOLD = 1000
 /** Maximum part of a calendar's period for which a permit can be used. No permit is granted in the last part. */
 const PART_OF_PERIOD = 0.5
 /**
- * Permits are reserved this many windows ahead, within these bounds in milliseconds. A process reserves no more than
- * its part of one window, so this is enough for more processes than the limit has permits. Up to that number, processes
- * are served in the order of their requests.
+ * Number of windows for which permits are reserved ahead, within these bounds in milliseconds. A process reserves no
+ * more than its part of one window, so this is enough for more processes than the limit has permits. Up to that number,
+ * processes are served in the order of their requests.
  */
 const AHEAD = 5
 const MIN_AHEAD = 500
@@ -99,7 +99,10 @@ const POLICIES = ['error', 'open', 'closed', 'share'] as const
 const MAX_SHARES = 1e6
 /** With a greater number, the rounding of equal parts would admit one more permit. */
 const MAX_CONCURRENCY = 10_000
-/** Shorter than that of a lock, because a lost slot stops no call, and all processes wait for those of a dead one. */
+/**
+ * Default lease, in milliseconds. It is shorter than that of a lock, because a lost slot stops no call, and all
+ * processes wait for the slots of a dead one.
+ */
 const DEFAULT_LEASE = 8000
 
 function leaseOf(lease: Duration | undefined): number {

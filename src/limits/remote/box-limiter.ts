@@ -26,7 +26,7 @@ import { ReservationClient } from './reservation-client.js'
 
 /** The outcome of `decide`, and the state of the limiter, both from the same reply of the engine. */
 export interface BoxDecision extends Pick<Decision, 'permit'> {
-  /** The state for the next caller; undefined if this process decided alone, because the engine is out of reach. */
+  /** The state for the next caller; undefined if this process decided alone, because the engine is unreachable. */
   readonly explanation: Explanation | undefined
 }
 
@@ -35,14 +35,15 @@ export interface KeyedBoxLimiter {
   /**
    * Returns a permit for `n` calls if it is available now without overtaking a waiter, else undefined. Waits only for
    * the engine's reply. With a `concurrency`, it also takes a permit of that, or neither.
-   * @param n a whole number, no greater than the smallest limit; default 1.
+   * @param n an integer, no greater than the smallest limit; default 1.
    * @throws UnavailableError or IndeterminateError when the engine can't be reached (see `onUnavailable`),
    * InvalidArgumentError, ClosedError
    */
   tryAcquire(n?: number): Promise<Permit | undefined>
   /**
-   * Does the same as `tryAcquire` for one call, and also returns how many permits remain, and when more are available,
-   * from the same reply of the engine. A separate call of `explain` would return the state of a later moment.
+   * Does the same as `tryAcquire` for one call. Also returns the number of remaining permits, and the time until more
+   * are available, from the same reply of the engine. A separate call of `explain` would return the state of a later
+   * moment.
    * @throws as `tryAcquire`
    */
   decide(): Promise<BoxDecision>
@@ -57,20 +58,20 @@ export interface KeyedBoxLimiter {
   acquire(n?: number, options?: AcquireOptions): Promise<Permit>
   /**
    * Acquires a permit, calls `task`, releases the permit, and returns the task's result.
-   * @throws what `acquire` throws, with `taskBegan` false; what the task throws
+   * @throws the errors of `acquire`, with `taskBegan` false; the error of the task
    */
   run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T>
   /**
    * Returns the state of the limiter for a caller that would request `n` permits now. `place` counts the waiters of
    * this process. `readyIn` includes permits that other processes have reserved, but not those for which they only
-   * wait. About a `concurrency`, it reports what this box knows: `running` counts its own permits, and `waitsFor` is
-   * `'concurrency'` if callers of this box wait for one, or hold all.
+   * wait. About a `concurrency`, it reports only the state of this box: `running` counts its own permits, and
+   * `waitsFor` is `'concurrency'` if callers of this box wait for one, or hold all.
    * @throws as `tryAcquire`
    */
   explain(n?: number): Promise<Explanation>
   /**
-   * Grants no permit before this time, such as one that a service has sent, in any process. It applies at once to new
-   * callers, and within 250 ms to waiting ones. Of several times, the latest applies.
+   * Grants no permit before this time in any process, for example before a time that a service has sent. It applies at
+   * once to new callers, and within 250 ms to waiting ones. Of several times, the latest applies.
    * @param time a Date, or milliseconds since 1970, by the clock of this process; at most 366 days ahead.
    * @throws as `tryAcquire`
    */
@@ -117,7 +118,7 @@ export interface LimiterSource extends Omit<ConcurrencyLimiterSource, 'meter'> {
   readonly session: string
 }
 
-/** How long an unused entry is kept, in milliseconds. */
+/** Time for which an unused entry is kept, in milliseconds. */
 const FORGET = 10_000
 /** Stands for the limiter itself, because no key is empty. */
 const WHOLE = ''
@@ -179,7 +180,7 @@ export class BoxLimiters {
   /**
    * Closes a limiter and those of its keys.
    * @param closed the error for later callers.
-   * @param patience how long waiters are still served, in milliseconds.
+   * @param patience maximum time for which waiters are still served, in milliseconds.
    */
   async end(name: string, closed: ClosedError, patience: number): Promise<void> {
     const family = this.#families.get(name)

@@ -7,7 +7,7 @@ import type { BoxTerms } from './box-limiter-options.js'
 /** The outcome for a caller that wanted a permit now or not at all. */
 export interface TryOutcome {
   readonly outcome: Permit | BusyError
-  /** The explanation in the engine's reply; undefined if the engine is out of reach. */
+  /** The explanation in the engine's reply; undefined if the engine is unreachable. */
   readonly explanation: Explanation | undefined
 }
 
@@ -41,7 +41,7 @@ export interface BoxPermits {
 /** The options of a try: a caller that wants a permit now or not at all. */
 export const NOW: AcquireOptions = { wait: 0 }
 
-/** The outcome of a try: a BusyError is no failure. */
+/** Returns the outcome of a try. A BusyError is an outcome, not a failure. */
 export async function tried<T>(permit: T | Promise<T>): Promise<T | BusyError> {
   try {
     return await permit

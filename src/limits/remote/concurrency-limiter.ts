@@ -109,7 +109,7 @@ export class ConcurrencyLimiter implements BoxPermits {
     return this.#explained(await this.#remote.explain(n, this.#semaphore.permits))
   }
 
-  /** Adds the state of the concurrency, as far as this box knows it. */
+  /** Adds the state of the concurrency in this box. */
   #explained(explanation: Explanation): Explanation {
     const { callers } = this.#semaphore
     const isFull = callers > 0 || this.#semaphore.running >= this.#terms.concurrency
@@ -256,7 +256,7 @@ export class ConcurrencyLimiter implements BoxPermits {
     this.#letGo()
   }
 
-  /** Lets waiters continue without a slot while the engine is out of reach. */
+  /** Lets waiters continue without a slot while the engine is unreachable. */
   #letGo(): void {
     if (this.outage && this.#remote.goesWithout) this.#semaphore.refuseAll(this.outage)
   }

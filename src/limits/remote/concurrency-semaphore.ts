@@ -24,11 +24,11 @@ interface SemaphoreSource {
   readonly errors: LimiterErrors
   /** Creates the error of a waiter whose wait has passed. @param wait milliseconds. @param holder a known holder. */
   readonly late: (wait: number, holder: Holder | undefined) => Error
-  /** Whether waiters keep waiting while the engine is out of reach. */
+  /** Whether waiters keep waiting while the engine is unreachable. */
   readonly waitsOn: boolean
-  /** Called when the engine is out of reach. */
+  /** Called when the engine is unreachable. */
   readonly failed: (error: Error) => void
-  /** Checks whether the engine is out of reach, which a waiter for a slot does not notice otherwise. */
+  /** Checks whether the engine is unreachable, which a waiter for a slot does not notice otherwise. */
   readonly look: () => Promise<void>
 }
 
@@ -50,7 +50,7 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
   readonly #inUse: Grant[] = []
   /** Aborts the current requests. */
   readonly #asking: AbortController[] = []
-  /** When to check whether the engine is out of reach: clock time. */
+  /** Clock time of the next check whether the engine is unreachable. */
   #lookAt = Infinity
 
   constructor(source: SemaphoreSource) {
@@ -64,7 +64,7 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
     return this.#waiters.callers
   }
 
-  /** Number of permits of the rate limit that they want. */
+  /** Number of permits of the rate limit that the waiters want. */
   get permits(): number {
     return this.#waiters.permits
   }
@@ -108,7 +108,7 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
       const waiter: SlotWaiter = new PermitWaiter(n, 0, settle)
       this.#callers.enter(waiter, terms, deadline)
       this.#waiters.setTimer()
-      // While the engine is out of reach, only the timer asks.
+      // While the engine is unreachable, only the timer asks.
       if (this.callers === 1 || this.#asking.length > 0) this.#askForAll()
     })
   }
@@ -190,7 +190,7 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
     if (!waiter) return this.#release(grant)
     this.#callers.leave(waiter)
     this.#inUse.push(grant)
-    // A request may be one too many now: `takeOrGive` makes others.
+    // There may be one request too many now, because `takeOrGive` sends others.
     this.gaveUp()
     waiter.settle()
   }
@@ -203,7 +203,7 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
   }
 }
 
-/** Whether an error means that the engine is out of reach. */
+/** Whether an error means that the engine is unreachable. */
 export function isOutage(error: unknown): error is UnavailableError | IndeterminateError {
   return error instanceof UnavailableError || error instanceof IndeterminateError
 }

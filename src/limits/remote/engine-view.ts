@@ -8,7 +8,7 @@ export type Decided = Omit<PermitReservation, 'reserved'>
 
 /** The weight of the newest reply in the average round trip. */
 const NEWEST = 0.25
-/** A process reserves for this many average round trips, because the next one may take longer. */
+/** Number of average round trips for which a process reserves, because the next one may take longer. */
 const TRIPS = 2
 
 /** The latency of the engine, and the number of waiting processes, as the replies for one limiter show them. */
@@ -25,7 +25,7 @@ export class EngineView {
     this.#meter = meter
   }
 
-  /** How long each permit must be usable, in milliseconds. */
+  /** Returns the time for which each permit must be usable, in milliseconds. */
   hold({ hold, maxHold }: BoxTerms): number {
     return Math.max(hold, this.#meter.hold(maxHold))
   }
@@ -40,7 +40,7 @@ export class EngineView {
    * at random, so that the parts of all add up to one window. If the window is shorter than the time until the next
    * reply, it reserves its part of all permits of that time. If a process is paused, its reserved permits are wasted:
    * the engine can't grant them to others, because the process may have used them just before. So a pause costs the
-   * other processes one part, no matter how many callers the process has and how long the pause is. A smaller part
+   * other processes one part, regardless of the number of its callers and the length of the pause. A smaller part
    * would be unfair: permits that no process has reserved go to the first request, which is that of the nearest process
    * again and again.
    *
@@ -59,7 +59,7 @@ export class EngineView {
     return Math.floor(Math.min(...parts) / this.#contenders + Math.random())
   }
 
-  /** How long it takes until each waiting process has had one permit, in milliseconds. */
+  /** Returns the time until each waiting process has had one permit, in milliseconds. */
   rotation({ windows }: BoxTerms): number {
     return this.#contenders * Math.max(...windows.map(({ limit, per }) => per / limit))
   }
@@ -79,7 +79,9 @@ export class EngineView {
     return { earliest, latest }
   }
 
-  /** Records how long a decision or a permit took to arrive. @param earliest when it may have begun: clock time. */
+  /**
+   * Records the delay of a decision or a permit. @param earliest the earliest clock time at which it may have begun.
+   */
   noteUse(earliest: number, now: number): void {
     this.#meter.note(now - earliest, now)
   }

@@ -11,10 +11,10 @@ import type { BoxPermits } from './box-permits.js'
 /** Minimum remaining wait of a caller that keeps waiting, in milliseconds, because 0 would mean no wait. */
 export const MIN_WAIT = 0.001
 
-/** Notifies the waiters for a permit of this process alone that they must wait for one of the engine. */
+/** Rejects the waiters for permits of this process alone, which must now wait for permits of the engine. */
 const BACK = new Error('the engine is reachable again')
 
-/** The limiter of this process alone, for callers while the engine is out of reach. */
+/** The limiter of this process alone, for callers while the engine is unreachable. */
 export class Fallback {
   readonly #clock: Clock
   readonly #rules: Rules

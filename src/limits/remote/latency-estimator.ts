@@ -6,9 +6,9 @@ const MARGIN = 1.15
 const MAX_HOLD = 2000
 
 /**
- * Estimates the hold that this process needs: how long a permit must be usable so that its caller gets it in time. A
- * measurement is the time from the earliest moment at which a permit may have become valid, by the bounds on the
- * engine's clock, to its use. It includes the latency of the network and the delay of the event loop.
+ * Estimates the hold that this process needs: the time for which a permit must be usable, so that its caller gets it in
+ * time. A measurement is the time from the earliest moment at which a permit may have become valid, by the bounds on
+ * the engine's clock, to its use. It includes the latency of the network and the delay of the event loop.
  *
  * The hold is the second longest measurement of the last two to four seconds, plus a margin. The longest is ignored,
  * because it may come from a pause that does not recur. That costs the permits of that moment. A hold as long as the
@@ -18,7 +18,7 @@ const MAX_HOLD = 2000
 export class LatencyEstimator {
   #before = new Delays()
   #current = new Delays()
-  /** When the current period began: clock time. */
+  /** Clock time at which the current period began. */
   #since = -Infinity
 
   /** @param taken milliseconds. @param now clock time. */
@@ -49,7 +49,7 @@ class Delays {
   /** The greatest and the second greatest of the past delays; -Infinity for none. */
   #first = -Infinity
   #next = -Infinity
-  /** The newest delay, and when it was first measured: clock time. */
+  /** The newest delay, and the clock time at which it was first measured. */
   #newest = -Infinity
   #end = -Infinity
 

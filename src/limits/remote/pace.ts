@@ -2,7 +2,7 @@ import { MAX_AHEAD, type BoxTerms } from './box-limiter-options.js'
 import type { EngineView } from './engine-view.js'
 import type { ReservedInstant } from './reserved-permits.js'
 
-/** Delay before the next request to an engine that is out of reach, in milliseconds. */
+/** Delay before the next request to an engine that is unreachable, in milliseconds. */
 export const RETRY = 500
 /** Maximum time between two requests for a waiter without a reservation, in milliseconds. */
 const ASK_AGAIN = 2500
@@ -10,15 +10,15 @@ const ASK_AGAIN = 2500
 const SEEK = 250
 /** Permits are reserved at least this many round trips ahead. */
 const TRIPS = 2
-/** After this many rotations, in each of which every process has one turn, nothing is reserved further ahead. */
+/** Number of rotations after which the distance stops growing. In a rotation, every process has one turn. */
 const ROTATIONS = 1.5
 
-/** Whether waiters without a permit are worth a request now. `turn` is that of the first of them: clock time. */
+/** Whether to send a request for waiters without a permit now. `turn` is the clock time of the first waiter's turn. */
 type PacePhase =
   | { readonly name: 'open' }
-  /** The process has reserved its part: not before its first reserved instant has been used or returned, or is valid. */
+  /** Not before the first reserved instant is used, returned or valid, because the process has reserved its part. */
   | { readonly name: 'behind'; readonly instant: ReservedInstant; readonly turn: number }
-  /** Their turns are beyond the horizon, or the engine is out of reach: not before this clock time. */
+  /** Not before this clock time, because the turns are beyond the horizon, or the engine is unreachable. */
   | { readonly name: 'quiet'; readonly until: number; readonly turn: number }
 
 const OPEN: PacePhase = { name: 'open' }
@@ -38,9 +38,9 @@ export interface Refusal {
 /** Determines when a process sends its next request for waiters without a permit, and how far ahead it reserves. */
 export class Pace {
   phase: PacePhase = OPEN
-  /** Since when waiters had no turn within the horizon while nothing is reserved for this process: clock time. */
+  /** Clock time since which waiters have had no turn within the horizon and nothing is reserved for this process. */
   unservedSince: number | undefined
-  /** From when a call also requests earlier instants for waiters that have a reserved one: clock time. */
+  /** Clock time from which a call also requests earlier instants for waiters that have a reserved one. */
   seekAt = -Infinity
   readonly #view: EngineView
 
@@ -48,23 +48,23 @@ export class Pace {
     this.#view = view
   }
 
-  /** Until when to send no request: clock time. @param first the first reserved instant. */
+  /** Returns the clock time until which to send no request. @param first the first reserved instant. */
   quietUntil(first: ReservedInstant | undefined): number {
     const { phase } = this
     if (phase.name === 'quiet') return phase.until
     return phase.name === 'behind' && phase.instant === first ? first.from : -Infinity
   }
 
-  /** Before this clock time, no waiter without a permit has its turn, while no request is sent. */
+  /** The clock time before which no waiter without a permit has its turn, as long as no request is sent. */
   get turn(): number {
     return this.phase.name === 'open' ? -Infinity : this.phase.turn
   }
 
   /**
-   * How far ahead to reserve, in milliseconds: far enough for the time until the next reply. A process that has waited
-   * longer reserves further ahead, up to twice as far, so it is served before others, also before those whose requests
-   * arrive sooner. The distance grows for as long as processes usually wait, because it orders only those for which it
-   * still grows.
+   * Returns the maximum time ahead for reservations, in milliseconds. It covers the time until the next reply. A
+   * process that has waited longer reserves further ahead, up to twice as far. So it is served before others, even
+   * before those whose requests arrive sooner. The distance grows for as long as processes usually wait, because it
+   * orders only those for which it still grows.
    */
   horizon(terms: BoxTerms, now: number): number {
     const horizon = Math.min(Math.max(terms.horizon, TRIPS * this.#view.roundTrip), MAX_AHEAD)
@@ -83,7 +83,7 @@ export class Pace {
     if (this.phase.name === 'behind') this.phase = OPEN
   }
 
-  /** Sends no request before this clock time, because the engine is out of reach. */
+  /** Sends no request before this clock time, because the engine is unreachable. */
   openAt(until: number): void {
     this.phase = { name: 'quiet', until, turn: -Infinity }
   }

@@ -141,7 +141,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     })
   }
 
-  /** @param later number of permits that callers want which have yet to join this queue. */
+  /** @param later number of permits that callers want before they join this queue. */
   async explain(n = 1, later = 0): Promise<Explanation> {
     const machine = this.#machine
     whole('n', n, 1, machine.terms.maxPermits)
@@ -226,7 +226,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     return this.#machine.outage
   }
 
-  /** Whether it grants permits now although the engine is out of reach. */
+  /** Whether it grants permits now although the engine is unreachable. */
   get goesWithout(): boolean {
     return this.outage !== undefined && this.#fallback !== undefined
   }
@@ -237,8 +237,8 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   }
 
   /**
-   * Resolves when its callers have their permits, or must wait for their turn. A steady stream of callers delays it only
-   * for some calls.
+   * Resolves when its callers have their permits, or must wait for their turn. A steady stream of callers delays it
+   * only for some calls.
    */
   async settled(): Promise<void> {
     await othersServed()
@@ -254,7 +254,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     return call !== undefined && this.waiting > 0 && quietUntil <= this.#source.clock.now()
   }
 
-  /** Checks whether the engine is out of reach, without a request for permits. Never rejects. */
+  /** Checks whether the engine is unreachable, without a request for permits. Never rejects. */
   look(): Promise<void> {
     return this.#ask(this.#source.clock.now(), true)
   }
@@ -284,10 +284,12 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     })
   }
 
-  /** Takes a permit that is available now; otherwise waits if, once others have theirs, few enough callers wait. */
+  /**
+   * Takes a permit that is available now. Otherwise waits, unless too many callers wait after others have got theirs.
+   */
   async #acquireIfRoom(n: number, terms: Terms, deadline: number, isFull: () => boolean): Promise<Permit> {
     try {
-      // While the turns of all waiters are far off, a request would be of no use.
+      // While the turns of all waiters are far ahead, a request is useless.
       if (this.#machine.quietUntil <= this.#source.clock.now() || this.outage)
         return await this.#try(n, terms)
     } catch (error) {

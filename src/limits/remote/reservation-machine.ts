@@ -34,8 +34,8 @@ export interface Grant {
 
 /**
  * Decides for the callers of one limiter when to call the engine, and which of them get the permits in its replies. It
- * has no clock, timers or connection: `ReservationClient` reports events with their clock time. It takes the step that is
- * due in a microtask: `ask` for `gather`, `give` for `give`. While none is due, it calls `wake` at `nextCheck`.
+ * has no clock, timers or connection: `ReservationClient` reports events with their clock time. It takes the step that
+ * is due in a microtask: `ask` for `gather`, `give` for `give`. While none is due, it calls `wake` at `nextCheck`.
  *
  * | due | call under way | ends with |
  * |-|-|-|
@@ -44,7 +44,8 @@ export interface Grant {
  * | none | yes | `replied`, `failed`: give, without the call. `wake`: give |
  * | give | no or yes | `give` that grants nothing: gather, or none with a call under way |
  *
- * `pace` says whether waiters without a permit are worth a call. A step costs O(1), a call O(waiters + reserved permits).
+ * `pace` says whether waiters without a permit are worth a call. A step costs O(1), a call O(waiters + reserved
+ * permits).
  */
 export class ReservationMachine {
   /** The next step: to call the engine for all events of the current task, or to give permits that are valid. */
@@ -53,16 +54,16 @@ export class ReservationMachine {
   terms: BoxTerms
   /** The error of the last request; undefined if it succeeded. */
   outage: Error | undefined
-  /** When to send the next request to an engine that is out of reach: clock time. */
+  /** Clock time of the next request to an unreachable engine. */
   retryAt = -Infinity
   readonly reserved = new ReservedPermits()
   readonly pace: Pace
   readonly #view: EngineView
   readonly #callers: BoxCallers
   readonly #errors: LimiterErrors
-  /** Whether permits of the newest reply could not be used in time, and are returned. */
+  /** Whether permits of the newest reply could not be used in time and are returned. */
   hasUnused = false
-  /** The tries that the newest reply refuses, and in how many milliseconds a permit may be available for each. */
+  /** The tries that the newest reply refuses, and the milliseconds until a permit may be available for each. */
   refusedTries: [waiter: TryWaiter, readyIn: number][] = []
 
   constructor(terms: BoxTerms, callers: BoxCallers, view: EngineView, errors: LimiterErrors) {
@@ -114,12 +115,12 @@ export class ReservationMachine {
     return true
   }
 
-  /** Until when a request for waiters without a permit is of no use: clock time. */
+  /** The clock time until which a request for waiters without a permit is useless. */
   get quietUntil(): number {
     return this.pace.quietUntil(this.reserved.first)
   }
 
-  /** Whether to look for the engine now, although it is out of reach. If so, sets the time of the next request. */
+  /** Whether to check now whether an unreachable engine is back. If so, sets the time of the next request. */
   takeRetry(now: number): boolean {
     if (now < this.retryAt) return false
     this.retryAt = now + RETRY
@@ -141,8 +142,8 @@ export class ReservationMachine {
     const hold = this.#view.hold(terms)
     const situation: Situation = { waiters: this.#callers.queue, reserved, terms, part, hold, now }
     const { units: wanted, waiters } = isQuiet ? NOTHING : wantedUnits(situation)
-    // The first call of a process reserves nothing: its reply shows how long the hold must be. A permit with a shorter
-    // hold could not be used, and would delay the permits of other processes to the next window.
+    // The first call of a process reserves nothing: its reply shows the necessary hold. A permit with a shorter hold
+    // could not be used, and would delay the permits of other processes to the next window.
     const isFirst = wanted.length > 0 && !this.#view.hasMeasured
     const units = isFirst ? NOTHING.units : wanted
     const deciders = isQuiet && outage ? [] : [...this.#callers.tries].filter(({ isDecision }) => isDecision)
@@ -214,7 +215,7 @@ export class ReservationMachine {
     if (onUnavailable === 'closed') this.pace.openAt(this.retryAt)
     if (onUnavailable === 'error')
       for (const waiter of waiters) if (waiter.isQueued) this.#callers.refuse(waiter, error)
-    // Those that came during the call, too: with the next call, they could wait twice as long.
+    // Also refuses tries that came during the call: with the next call, they could wait twice as long.
     if (onUnavailable === 'closed' || onUnavailable === 'error')
       for (const waiter of [...this.#callers.tries]) this.#callers.refuse(waiter, error)
     this.#ended()
@@ -249,7 +250,10 @@ export class ReservationMachine {
     return undefined
   }
 
-  /** When to call `wake` if no step is due before: clock time. @param now when it was decided to send no call. */
+  /**
+   * Returns the clock time at which to call `wake` if no step is due before. @param now time of the decision to send no
+   * call.
+   */
   nextCheck(now: number): number {
     const { first } = this.reserved
     const isWanted = this.#callers.queue.first !== undefined
@@ -264,7 +268,7 @@ export class ReservationMachine {
     return at
   }
 
-  /** From when to request earlier instants for waiters that have a reserved one: clock time. */
+  /** Returns the clock time from which to request earlier instants for waiters that have a reserved one. */
   #seekFrom(now: number): number {
     const { last } = this.reserved
     const isLater = last !== undefined && last.from > Math.max(this.pace.seekAt, now)
@@ -277,7 +281,7 @@ export class ReservationMachine {
     return outage && (wait => this.#errors.unreachable(wait, outage))
   }
 
-  /** Returns the permits that can't be used any more. */
+  /** Returns the permits that can no longer be used. */
   #returnOver(now: number): void {
     // mutant: late-permit
     for (let { first } = this.reserved; first && first.until < now; { first } = this.reserved) {
@@ -308,15 +312,15 @@ export class ReservationMachine {
   }
 
   /**
-   * Some permits of a batch are used as soon as they are valid, and others when a caller comes, so their times are no
-   * measure of latency.
+   * Records the delay of a permit. Permits of a batch are left out: some are used as soon as they are valid, and others
+   * when a caller comes, so their times do not measure the latency.
    */
   #noteUse({ earliest }: ReservedInstant, now: number): void {
     if (this.terms.batch === 1) this.#view.noteUse(earliest, now)
   }
 
   /**
-   * Keeps the reserved permits, and handles the waiters without one. Tries are refused by `refuseTries`, after the
+   * Keeps the reserved permits, and handles the waiters without one. `#refuseTries` refuses tries later, after the
    * permits were given to their callers.
    */
   #settle({ request, terms, units, waiters }: Call, reserved: Reserved, decided: Decided, now: number): void {
@@ -348,8 +352,8 @@ export class ReservationMachine {
   }
 
   /**
-   * Refuses the tries that the newest reply refuses. If permits of this reply could not be used in time, requests them
-   * once more instead: the permits are returned, so they were refused for nothing.
+   * Refuses the tries that the newest reply refuses. If permits of this reply could not be used in time, requests
+   * permits for these tries once more instead, because the permits are returned.
    */
   #refuseTries(): void {
     if (this.refusedTries.length === 0) return
@@ -414,7 +418,7 @@ export class ReservationMachine {
   }
 }
 
-/** The explanation in a reply. @param place number of callers ahead. */
+/** Returns the explanation in a reply. @param place number of callers ahead. */
 export function explanationOf({ now, pausedUntil, explained }: Reserved, place: number): Explanation {
   const { ready, binding, reports } = explained!
   const readyIn = ready - now
@@ -428,7 +432,7 @@ export function explanationOf({ now, pausedUntil, explained }: Reserved, place: 
   }
 }
 
-/** The same explanation, if no permit is available sooner. @param readyIn milliseconds. */
+/** Returns the same explanation, with at least this time until a permit is available. @param readyIn milliseconds. */
 function notBefore(explanation: Explanation, readyIn: number): Explanation {
   if (explanation.readyIn >= readyIn) return explanation
   const { waitsFor } = explanation

@@ -1,13 +1,13 @@
 import type { InstantPermits, Reserved, ReturnedPermits } from '../../engine/limits/reserve-permits.js'
 import type { Decided } from './engine-view.js'
 
-/** Permits of one instant that are reserved for this process, and when they can be used. */
+/** Permits of one instant that are reserved for this process, and the times between which they can be used. */
 export interface ReservedInstant {
   /** Number of remaining permits. */
   left: number
   /** The instant, by the engine's clock. */
   readonly at: number
-  /** From when they can be used, by the engine's clock. */
+  /** The time from which they can be used, by the engine's clock. */
   readonly opensAt: number
   /** The earliest possible clock time of that moment. */
   readonly earliest: number
@@ -41,12 +41,12 @@ export function stretchOf(
   }
 }
 
-/** How long before their instants permits can be used, for a requested hold, in milliseconds. */
+/** Returns the time before their instants from which permits can be used, for a requested hold, in milliseconds. */
 function leadOf({ hold }: Reserved, asked: number): number {
   return Math.max(asked - hold, 0)
 }
 
-/** The permits of a reserved instant, to be returned. */
+/** Converts the permits of a reserved instant to permits to return. */
 export function returned({ left, at, opensAt }: ReservedInstant): ReturnedPermits {
   return { n: left, at, from: opensAt }
 }
@@ -152,7 +152,10 @@ export class ReservedPermits {
     if (fadesAt < Infinity) this.giveBackWhere(({ opensAt }) => opensAt > fadesAt)
   }
 
-  /** The permits to return with a call, the latest first: only in that order can even spacing take back all of them. */
+  /**
+   * Takes the permits to return with a call, the latest first: only in that order can even spacing take back all of
+   * them.
+   */
   takeReturns(): readonly ReturnedPermits[] {
     return this.owed.splice(0).sort((one, other) => other.at - one.at)
   }

@@ -26,7 +26,7 @@ export interface Situation {
   readonly terms: BoxTerms
   /** Number of permits that the process reserves ahead. */
   readonly part: number
-  /** How long each permit must be usable, in milliseconds. */
+  /** Time for which each permit must be usable, in milliseconds. */
   readonly hold: number
   /** Clock time. */
   readonly now: number

@@ -13,7 +13,7 @@ interface Recent {
 export class RingReader {
   readonly ring: SharedRing
   readonly #patience: number
-  /** The head at which an unwritten grant was found, and since when it is unwritten. */
+  /** The head at which an unwritten grant was found, and the time since which it is unwritten. */
   #unwritten: { readonly before: number; readonly since: number } | undefined
 
   /**

@@ -125,7 +125,9 @@ export class SharedCalendar extends SharedWindow {
   }
 
   /**
-   * @param isSetBack counts the period that the clock shows now as used up, because its earlier grants are not known.
+   * Begins the next period.
+   * @param isSetBack whether the clock was set back. Then the period that it shows now counts as used up, because its
+   * earlier grants are not known.
    */
   #begin({ word }: BegunPeriod, isSetBack: boolean): void {
     const words = this.#words

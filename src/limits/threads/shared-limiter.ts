@@ -14,7 +14,7 @@ import { Times } from '../local/times.js'
 
 /** Options of a limiter that several threads share. */
 export type SharedLimiterOptions = {
-  /** By how much the time from the grant of a permit to the arrival of its call can vary; default 0. */
+  /** Maximum variation of the time from the grant of a permit to the arrival of its call; default 0. */
   jitter?: Duration | undefined
   /** Maximum number of waiting callers of one thread; default: no maximum. Further ones get a BusyError. */
   queue?: number | undefined

@@ -11,7 +11,10 @@ import { MAX_ROUNDS } from '../local/permit-counter.js'
 import type { ThreadTurns } from './thread-turns.js'
 import type { Times } from '../local/times.js'
 
-/** How long a thread may leave available permits before other threads continue without it, in milliseconds. */
+/**
+ * Maximum time for which a thread may leave available permits before other threads continue without it, in
+ * milliseconds.
+ */
 const PATIENCE = 150
 /** Time between two checks for such permits, in milliseconds. */
 const LOOK_AGAIN = PATIENCE + 70
@@ -166,13 +169,13 @@ export class SharedPermitCounter implements Counter {
     })
   }
 
-  /** Whether permits have been available for so long that earlier waiters could have taken them. */
+  /** Whether permits have been available for long enough that earlier waiters could have taken them. */
   #isLeft(head: number, now: number, n: number, own: number): boolean {
     return now >= this.#ring.pausedUntil + PATIENCE && this.#readyFrom(head, now, n, own) <= now - PATIENCE
   }
 
   /**
-   * Returns when the next `n` permits can be claimed, after all earlier ones, `wanted` in total.
+   * Returns the clock time from which the next `n` permits can be claimed, after all earlier ones, `wanted` in total.
    */
   #readyFrom(head: number, now: number, n: number, wanted: number): number {
     if (this.#noted.length > 0) for (const window of this.#noted) window.look(head, now)
@@ -187,7 +190,10 @@ export class SharedPermitCounter implements Counter {
     return ready
   }
 
-  /** Repeats the search, because a later time can be in another period of a calendar. */
+  /**
+   * Returns the first time, `time` or later, at which all rules can grant permits. Repeats the search, because a later
+   * time can be in another period of a calendar.
+   */
   #openFrom(time: number): number {
     for (let round = 0; round < MAX_ROUNDS && this.#noted.length > 0; round++) {
       const next = this.#noted.reduce((from, window) => window.openFrom(from), time)

@@ -20,7 +20,7 @@ import { COARSE, isBefore } from './thread-turns.js'
  * after a while, another thread writes the current time in its place. If the first thread continues, it finds that and
  * has no permit.
  *
- * Why the limit holds with many threads, of which any may be stopped anywhere: a claim reads the head, then the clock.
+ * The limit holds with many threads, of which any may be stopped anywhere. A claim reads the head, then the clock.
  * It checks that by this reading the grant `limit` before it is a window old, and advances the head. Each of these
  * readings is not before the reading of the previous claim, because the head was advanced in between. The time that is
  * written was read after the claim. So of two used grants that are `limit` or more apart, the time of the later one is
@@ -74,22 +74,25 @@ export class SharedRing {
     return memory.byteLength === SLOT_BYTES + 8 * capacity && new Int32Array(memory)[CAPACITY] === capacity
   }
 
-  /** Returns a clock time as it is stamped, rounded up: parts of a millisecond since the origin. */
+  /** Converts a clock time to a stamp, rounded up: parts of a millisecond since the origin. */
   ticks(time: number): number {
     return Math.ceil((time - this.origin) * TICKS)
   }
 
-  /** Returns the clock time that was stamped. */
+  /** Converts a stamp to a clock time. */
   timeAt(ticks: number): number {
     return this.origin + ticks / TICKS
   }
 
-  /** No permit is granted before this clock time. */
+  /** The clock time before which no permit is granted. */
   get pausedUntil(): number {
     return this.origin + Atomics.load(this.#control, PAUSED) / COARSE
   }
 
-  /** The latest of several pauses counts. @param time clock time, rounded up to a sixteenth of a second. */
+  /**
+   * Pauses all grants; the latest of several pauses counts. @param time clock time, rounded up to a sixteenth of a
+   * second.
+   */
   pauseUntil(time: number): void {
     const wanted = Math.min(Math.ceil((time - this.origin) * COARSE), 2 ** 31 - 1)
     let known = Atomics.load(this.#control, PAUSED)

@@ -1,12 +1,12 @@
 import type { RingReader } from './ring-reader.js'
 import { SharedWindow, type SharedUse } from './shared-window.js'
 
-/** At most `limit` permits in any interval: the grant `limit` before must be at least that old. */
+/** At most `limit` permits in any interval: the grant that is `limit` grants earlier must be at least that old. */
 export class SharedSliding extends SharedWindow {
   /** Milliseconds, including the guard for jitter. */
   readonly #memory: number
 
-  /** @param memory how long a permit counts, in milliseconds. */
+  /** @param memory time for which a permit counts, in milliseconds. */
   constructor(limit: number, memory: number, reader: RingReader) {
     super(limit, reader)
     this.#memory = memory

@@ -33,7 +33,7 @@ export class SharedSmooth extends SharedSliding {
   /** Parts of a millisecond. */
   readonly #parts: number
   #stored = 0n
-  /** When the next permit is available, at the last `look`: clock time. */
+  /** Clock time at which the next permit is available, as of the last `look`. */
   #openAt = -Infinity
 
   /**
@@ -86,8 +86,8 @@ export class SharedSmooth extends SharedSliding {
   }
 
   /**
-   * Returns when the next permit is available, by the ring. If the newest grant was returned, or the one before has
-   * moved into its place, its interval is over; otherwise the newest would not have been granted.
+   * Returns the clock time at which the next permit is available, by the ring. If the newest grant was returned, or the
+   * one before has moved into its place, its interval is over; otherwise the newest would not have been granted.
    */
   #afterNewest(head: number, now: number): number {
     let newest = -Infinity

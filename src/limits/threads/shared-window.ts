@@ -28,8 +28,8 @@ export abstract class SharedWindow {
   }
 
   /**
-   * Returns when the last of a number of permits can be claimed: clock time, in the past if that was possible before.
-   * Assumes that the waiters ahead get their permits as early as possible.
+   * Returns the clock time from which the last of a number of permits can be claimed; a past time if that was possible
+   * before. Assumes that the waiters ahead get their permits as early as possible.
    * @param wanted counted from the head.
    * @param others number of them for waiters that come first.
    */
@@ -60,13 +60,15 @@ export abstract class SharedWindow {
   abstract countsFrom(now: number): number
 
   /**
-   * The number of whole windows before the last of a number of permits, if each `limit` permits take a window.
+   * Returns the number of whole windows before the last of a number of permits, if each `limit` permits take a window.
    */
   protected windowsBefore(wanted: number): number {
     return Math.ceil(wanted / this.limit) - 1
   }
 
-  /** Returns the grant that must have returned before it. @param windows the number of windows before. */
+  /**
+   * Returns the grant that must return before the last of these permits. @param windows the number of windows before.
+   */
   protected grantBefore(head: number, wanted: number, windows: number): number {
     return (head + wanted - (windows + 1) * this.limit - 1) | 0
   }

@@ -19,7 +19,7 @@ export const HIGH_NUMBER_MASK = 2 ** HIGH_NUMBER_BITS - 1
 const word = new BigInt64Array(1)
 const wordHalves = new Int32Array(word.buffer)
 
-/** Composes a word. @param tag less than `TAGS`. @param number a whole number, not negative. */
+/** Composes a word. @param tag less than `TAGS`. @param number an integer, 0 or more. */
 export function taggedWord(tag: number, number: number): bigint {
   // Composed from halves, because each operation on bigints would allocate one.
   wordHalves[LOW] = number % 2 ** 32

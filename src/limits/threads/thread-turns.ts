@@ -13,8 +13,8 @@ export const TURNS_BYTES = 4 * (8 + 4 * PLACES)
 
 /**
  * Words at the beginning: the number of the last caller, the number of threads in the queue, the word to which all
- * threads listen, whether a thread has left a permit for earlier waiters, and when the threads that did not take it
- * were notified.
+ * threads listen, whether a thread has left a permit for earlier waiters, and the time at which the threads that did
+ * not take it were notified.
  */
 const ARRIVALS = 0
 const STANDING = 1
@@ -24,7 +24,7 @@ const CALLED = 4
 const FIRST_PLACE = 8
 /**
  * Words of a place: the number of its first waiter (0: the place is empty), the permits that all waiters of the thread
- * want, the maximum that one of them may want, and when the thread was last seen.
+ * want, the maximum that one of them may want, and the time at which the thread was last seen.
  */
 const ARRIVAL = 0
 const WANTED = 1
@@ -75,7 +75,7 @@ export class ThreadTurns implements Turns {
     this.notify()
   }
 
-  /** Records that a permit is left for earlier waiters. Their threads report when they have taken what they can. */
+  /** Records that a permit is left for earlier waiters. Their threads report when they have taken all that they can. */
   yield(): void {
     Atomics.store(this.#words, YIELDED, 1)
   }
@@ -116,7 +116,7 @@ export class ThreadTurns implements Turns {
     const since = (now - called) | 0
     if (called !== 0 && since >= 0 && since <= patience * COARSE) return false
     let passed = false
-    // Any live thread has been seen since the notification, no matter how long ago that was.
+    // Any live thread has been seen since the notification, even if it was long ago.
     if (called !== 0 && since >= 0) {
       for (const place of this.#placesBefore(arrival)) {
         const other = Atomics.load(words, place + ARRIVAL)
@@ -142,7 +142,7 @@ export class ThreadTurns implements Turns {
     await waiting.value
   }
 
-  /** The places of other threads with an earlier first waiter. */
+  /** Returns the places of other threads with an earlier first waiter. */
   #placesBefore(arrival: number): readonly number[] {
     const words = this.#words
     if (Atomics.load(words, STANDING) === 0) return NOWHERE

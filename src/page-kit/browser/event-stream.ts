@@ -1,27 +1,27 @@
 /** Delay before the next attempt to connect, in milliseconds. */
 const RETRY_DELAY = 1000
-/** A connection on which nothing arrives for this long is given up, in milliseconds. */
+/** Time without data after which a connection is dropped, in milliseconds. */
 const MAX_SILENCE = 20_000
 
-/** An error that a request was answered with. */
+/** A failed request. Its message is for the user. */
 export class RequestError extends Error {}
 
-/** What follows the events of a server. */
+/** Receives the events of a server. */
 export interface Follower {
   /**
    * Asks for the events.
    * @throws RequestError if the server refuses.
    */
   open(signal: AbortSignal): Promise<Response>
-  /** Resolves when it may connect again. */
+  /** Resolves when the page may connect again. */
   ready?(): Promise<void>
   /** Receives each message. @param isFirst whether it is the first one of a connection. */
   take(message: unknown, isFirst: boolean): void
-  /** The connection is lost. @param reason why, as a sentence. */
+  /** Called when the connection is lost. @param reason the reason, as a sentence. */
   lost(reason: string): void
 }
 
-/** Follows server-sent events, and connects again whenever the connection is lost, until a signal aborts. */
+/** Follows server-sent events until a signal aborts. Reconnects whenever the connection is lost. */
 export async function followEvents(follower: Follower, signal?: AbortSignal): Promise<void> {
   for (;;) {
     let reason = 'The server closed the connection.'
@@ -61,7 +61,7 @@ async function readEvents(follower: Follower, signal: AbortSignal | undefined): 
       for (const other of others) {
         const line = parts.join('')
         parts = [other]
-        // A message is one line, and an empty one follows.
+        // A message is one line, followed by an empty one.
         if (line === '') continue
         follower.take(JSON.parse(line.slice('data: '.length)), isFirst)
         isFirst = false

@@ -1,7 +1,7 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { span, timeOf } from './text.js'
 
-/** Whether what the page shows is current, and if not, why. */
+/** Whether the content of the page is current, and if not, the reason. */
 export type Freshness =
   | { readonly state: 'live' | 'connecting' | 'locked' | 'ended' }
   /** @property since by the clock of the server. */
@@ -20,7 +20,7 @@ interface StatusProperties {
   readonly children?: ComponentChildren
 }
 
-/** Whether the page is current, in a word. */
+/** The freshness of the page in a word. */
 export function Status({ state, children }: StatusProperties): JSX.Element {
   return (
     <p class={`status ${state}`} role="status">
@@ -36,7 +36,7 @@ interface OldProperties {
   readonly now: number
 }
 
-/** How old the content of the page is, and why. */
+/** The age of the page's content, and the reason. */
 export function Old({ freshness: { since, reason }, now }: OldProperties): JSX.Element {
   return (
     <div class="old" role="alert">

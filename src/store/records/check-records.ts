@@ -15,9 +15,9 @@ interface Clients {
   readonly other: Records
 }
 
-/** How long the records of the checks are kept, in milliseconds. */
+/** Time for which the records of the checks are kept, in milliseconds. */
 const KEPT = 60_000
-/** How long a record is kept that the next call must find, even on a busy machine, in milliseconds. */
+/** Time for which a record is kept that the next call must find, even on a busy machine, in milliseconds. */
 const BRIEFLY = 500
 const WRITERS = 16
 const MAX_KEY_LENGTH = 1024

@@ -10,13 +10,13 @@ const DUPLICATE_TABLE = '42P07'
 /** Distinguishes its advisory locks from those of other programs. */
 const MAKING = 7_162_518
 
-/** What the catalogs say about the table. */
+/** The state of the table in the catalogs. */
 interface TableState {
   readonly user: string
   /** The name of the table with its schema, quoted for SQL. */
   readonly name: string
   readonly exists: boolean
-  /** What lets another role run code as the user, as one text; null if nothing does. */
+  /** The reasons why another role can run code as the user, as one text; null if there are none. */
   readonly untrusted: string | null
 }
 

@@ -18,7 +18,7 @@ interface SeenNode {
   readonly text: NodeText | undefined
   readonly data: string
   readonly number: number
-  /** When it was created, by the server's clock, in milliseconds since 1970. */
+  /** Time of its creation, by the server's clock, in milliseconds since 1970. */
   readonly since: number
   readonly isFree: boolean
 }
@@ -159,7 +159,7 @@ function byRequest(nodes: readonly SeenNode[]): Map<string, SeenNode[]> {
   return requests
 }
 
-/** Whether these nodes have everything that their request claims. */
+/** Whether these nodes hold all claims of their request. */
 function isGranted(nodes: readonly SeenNode[]): boolean {
   // The first node lists all claims. A request of another library has a single node.
   const first = nodes.find(({ text }) => text?.first === undefined)

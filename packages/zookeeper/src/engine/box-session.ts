@@ -42,7 +42,7 @@ export class BoxSession {
     return this.#reconnector.now
   }
 
-  /** Until when a call that begins now waits for sessions, as clock time. A request lives as long as its session. */
+  /** The clock time until which a call that begins now waits for sessions. A request lives as long as its session. */
   get deadline(): number {
     const { clock, place } = this.#box
     return clock.now() + Math.max(place.connect.sessionTimeout, CONNECT_TIMEOUT) + MIN_TIME

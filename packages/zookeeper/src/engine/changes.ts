@@ -41,7 +41,8 @@ interface Group {
 }
 
 /**
- * Maximum size of a request, in bytes, approximately. The server rejects more than 1 MiB; short ones delay others less.
+ * Maximum size of a request, in bytes, approximately. Servers reject more than 1 MiB, and short requests delay others
+ * less.
  */
 const MAX_SIZE = 128 * 1024
 /** The size of a part without its texts, in bytes, approximately. */
@@ -53,8 +54,8 @@ const NO_NODE = -101
  * Creates and deletes lock nodes. The changes of the callers of one tick are sent as one multi, because a request costs
  * a server more than a part of one. If the server rejects it, nothing was applied, and each caller's part is sent by
  * itself, so that no caller fails because of another. Two requests on the same key never share a multi, because their
- * number is the ID of the transaction. They share one read of the queue, so that many requests for one key cost one read a
- * tick, not one each.
+ * number is the ID of the transaction. They share one read of the queue, so that many requests for one key cost one
+ * read a tick, not one each.
  */
 export class Changes {
   readonly #options: { readonly ephemeral: true; readonly sequential: true; readonly acl: readonly Acl[] }
@@ -69,8 +70,8 @@ export class Changes {
    * client. After a ConnectionLossError, the changes may have been applied.
    * @param order of the callers of one tick. Without it, requests that restart after the end of a session would be in
    * random order.
-   * @param isRisky whether a parent may be missing. Such changes share no multi with safe ones, which would be sent again
-   * after the server has rejected it, behind later changes on the same keys.
+   * @param isRisky whether a parent may be missing. Such changes share no multi with safe ones, which would be sent
+   * again after the server has rejected it, behind later changes on the same keys.
    */
   apply(
     client: ZooKeeper,
@@ -137,7 +138,7 @@ export class Changes {
     }
   }
 
-  /** Sends a single creation without a multi: servers before 3.9 return a stat only then. */
+  /** Sends a single creation without a multi, because servers before 3.9 return its stat only then. */
   async #results(
     client: ZooKeeper,
     changes: readonly Change[],
@@ -163,7 +164,7 @@ interface Batch {
   readonly client: ZooKeeper
   readonly groups: Group[]
   size: number
-  /** Undefined if it only deletes: deletions go with whatever else is sent. */
+  /** Undefined if it only deletes. Deletions join any other changes. */
   isRisky: boolean | undefined
 }
 

@@ -4,7 +4,7 @@ import type { BoxContext } from './box-context.js'
 import { untrustedNode } from './untrusted-nodes.js'
 
 /**
- * Creates the nodes that everything else is below.
+ * Creates the nodes above all others.
  * @throws UnavailableError if another client may change one of them, although the ACL of the URL does not permit it
  */
 export async function makeFolders(client: ZooKeeper, { place, paths }: BoxContext): Promise<void> {
@@ -21,7 +21,10 @@ export async function makeFolders(client: ZooKeeper, { place, paths }: BoxContex
   )
 }
 
-/** Newer servers tell about a node only clients that may read it, but all clients about a missing one. */
+/**
+ * Whether a node exists. Newer servers report an existing node only to clients that may read it, but a missing node to
+ * all.
+ */
 async function exists(client: ZooKeeper, path: string): Promise<boolean> {
   try {
     return (await client.exists(path)) !== undefined

@@ -1,6 +1,6 @@
 import type { Guarantees } from 'signalbox'
 
-/** What the ZooKeeper engine promises. */
+/** The guarantees of the ZooKeeper engine. */
 export const ZOOKEEPER_GUARANTEES: Guarantees = {
   engine: 'zookeeper',
   scope: 'network',

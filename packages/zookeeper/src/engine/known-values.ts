@@ -8,13 +8,13 @@ import { decodeRecord, writtenAt, type NewRecord, type ValueRecord } from './val
 export interface Known {
   readonly path: string
   readonly node: { readonly record: ValueRecord; readonly stat: Stat } | undefined
-  /** As clock time. */
+  /** Clock time of the read. */
   readonly readAt: number
 }
 
 /**
- * How long a commit may use what was read, in milliseconds. If a node was removed and is created again, its version
- * starts again, so the nodes of deleted keys stay for much longer.
+ * Time for which a commit may use a cached read, in milliseconds. If a node was removed and is created again, its
+ * version starts again, so the nodes of deleted keys stay for much longer.
  */
 const CACHE_TIME = 5000
 /** Maximum number of cached keys. */
@@ -57,7 +57,7 @@ export class KnownValues {
     return known
   }
 
-  /** Caches what was just written. @param stat undefined if the server did not send it */
+  /** Caches a value that was just written. @param stat undefined if the server did not send it */
   remember(key: string, path: string, record: NewRecord, stat: Stat | undefined): void {
     if (!stat) return void this.#known.delete(key)
     this.#box.time.observe(stat)
@@ -111,7 +111,7 @@ export class KnownValues {
   }
 }
 
-/** Stands for data that another program has written. Its value is no JSON, so only those who read it fail. */
+/** Stands for data that another program has written. Its value is not valid JSON, so only callers that read it fail. */
 const DAMAGED: ValueRecord = { value: 'not written by Signalbox', ids: [], stamp: '', version: undefined }
 
 function decoded(data: Buffer, mtime: number): ValueRecord {

@@ -21,7 +21,7 @@ import { nodeText } from './node-text.js'
 import { OwnNode, type OwnRequest } from './own-request.js'
 import { queueOf } from './queue.js'
 
-/** Why a request could not be queued. */
+/** The reason why a request could not be queued. */
 export type EntryProblem =
   | { readonly state: 'gone' }
   | { readonly state: 'mismatch'; readonly key: string; readonly max: number }
@@ -32,7 +32,7 @@ interface Turn {
   readonly ahead: Promise<unknown> | undefined
   /** Whether a request waits for this turn to pass. */
   readonly isFollowed: () => boolean
-  /** Lets the next one be sent. */
+  /** Lets the next request be sent. */
   readonly pass: () => void
 }
 
@@ -193,7 +193,7 @@ export class LockNodes {
       } catch (error) {
         if (error instanceof NoNodeError) {
           if (paths.length > 1) await this.#deleteEach(client, paths)
-          // What a second attempt does not find, the first one has deleted.
+          // The first attempt has deleted the nodes that a second one does not find.
           return isRetry
         }
         if (error instanceof RefusedError) throw error
@@ -279,9 +279,7 @@ export class LockNodes {
     }
   }
 
-  /**
-   * Parents are containers, which the server deletes some time after they are empty. So they are created when missing.
-   */
+  /** Creates missing parents. They are containers, which the server deletes some time after they are empty. */
   async #makeParents(client: ZooKeeper, nodes: readonly OwnNode[]): Promise<void> {
     await Promise.all(
       nodes.map(async ({ parent }) => {
@@ -296,9 +294,9 @@ export class LockNodes {
   }
 
   /**
-   * Finds the nodes of a request whose reply was lost, and returns the queues of their parents. The server that lost
-   * it may not have forwarded the request yet, but then the session has moved, and the leader rejects what an old server
-   * forwards for it.
+   * Finds the nodes of a request whose reply was lost, and returns the queues of their parents. The server that lost it
+   * may not have forwarded the request yet. But then the session has moved, and the leader rejects requests of the
+   * session from an old server.
    */
   async #find(
     client: ZooKeeper,

@@ -66,7 +66,8 @@ export class LockRequests {
   }
 
   /**
-   * Costs no packet: the session of the client is the sign for the servers. Without signs of the box, its requests end.
+   * Costs no packet: the heartbeat of the client's session is the sign for the servers. Without signs of the box, its
+   * requests end.
    */
   alive({ requests }: Alive): SignOutcome {
     const due: string[] = []
@@ -107,8 +108,8 @@ export class LockRequests {
   }
 
   /**
-   * One multi deletes the nodes and creates new ones, even if the grant is kept. A number of its own for a kept grant
-   * would be greater than that of a request that came in the meantime and is granted later.
+   * Deletes the nodes and creates new ones in one multi, even if the grant is kept. A number of its own for a kept
+   * grant would be greater than that of a request that came in the meantime and is granted later.
    */
   async extendOrYield(operation: ExtendOrYield): Promise<RequestStatus> {
     const held = this.held(operation)
@@ -127,7 +128,7 @@ export class LockRequests {
     }
   }
 
-  /** Later operations, such as a release, wait for it, because the nodes are renamed. */
+  /** Renames the nodes. Later operations, such as a release, wait for that. */
   async downgrade(operation: Downgrade): Promise<boolean> {
     const own = this.held(operation)
     if (!own) return false
@@ -138,7 +139,7 @@ export class LockRequests {
     return isReplaced
   }
 
-  /** The request of a grant that this session has. */
+  /** Returns the request of a grant that this session has. */
   held({ request, number }: Granted): OwnRequest | undefined {
     const own = this.#requests.get(request.id)
     return own?.phase === 'held' && own.number === number ? own : undefined
@@ -155,13 +156,13 @@ export class LockRequests {
     if (this.#requests.size === 0) this.#session.now?.keepCertain(false)
   }
 
-  /** Handles that another client has deleted nodes of a request. */
+  /** Handles the deletion of nodes of a request by another client. */
   #onDeleted(own: OwnRequest): void {
     this.#tryDelete(own)
     this.#box.listener.lost(own.request.id)
   }
 
-  /** Finds out what another client has deleted from this session. */
+  /** Finds the requests of which another client has deleted nodes. */
   async verify(client: ZooKeeper): Promise<void> {
     const all = [...this.#requests.values()].filter(
       own => own.client === client && own.phase !== 'entering' && own.phase !== 'gone',
@@ -175,7 +176,7 @@ export class LockRequests {
     }
   }
 
-  /** Handles that the session has ended, and everything that it had is gone. */
+  /** Handles the end of the session. Everything that it had is gone. */
   onSessionEnd(cause: Error): void {
     for (const own of [...this.#requests.values()]) {
       // The creation of its nodes fails by itself.
@@ -255,7 +256,7 @@ export class LockRequests {
     this.#box.listener.wake(own.request.id)
   }
 
-  /** Returns the status of a queued request, and counts as a sign of it. */
+  /** Returns the status of a queued request. This counts as a sign of the request. */
   #status(own: OwnRequest, terms: TermsAndRead): Awaitable<RequestStatus> {
     const { request, nodes, number, phase } = own
     const { id } = request
@@ -286,7 +287,7 @@ export class LockRequests {
     try {
       await own.client!.certain()
     } catch {
-      // What ended the session has ended the request, too.
+      // The request has ended with the session.
       this.#tryDelete(own)
       return GONE
     }

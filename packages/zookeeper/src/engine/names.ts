@@ -33,7 +33,7 @@ export class NodePaths {
     this.#root = root
   }
 
-  /** The nodes that everything else is below, parents first. */
+  /** The paths of the nodes above all others, parents first. */
   get folders(): readonly string[] {
     const above: string[] = []
     for (let at = this.#root.indexOf('/', 1); at > 0; at = this.#root.indexOf('/', at + 1))
@@ -41,7 +41,7 @@ export class NodePaths {
     return [...above, ...this.shared]
   }
 
-  /** The nodes that boxes create the others in, and the one that they are in themselves, unless it is the whole tree. */
+  /** The nodes in which boxes create all others, and the parent of these nodes, unless it is the root of the tree. */
   get shared(): readonly string[] {
     return [...(this.#root === '' ? [] : [this.#root]), this.locks, this.store, this.sessions]
   }
@@ -58,7 +58,7 @@ export class NodePaths {
     return `${this.#root}/sessions`
   }
 
-  /** The node whose children contend for a key. */
+  /** Returns the node whose children contend for a key. */
   lock(key: string): string {
     return `${this.locks}/${encodeKey(key)}`
   }
@@ -67,7 +67,7 @@ export class NodePaths {
     return `${this.store}/${encodeKey(key)}`
   }
 
-  /** The node whose changes notify a session that another client has deleted something of it. */
+  /** Returns the node whose changes notify a session that another client has deleted some of its nodes. */
   session(session: string): string {
     return `${this.sessions}/${encodeKey(session)}`
   }
@@ -91,9 +91,9 @@ export function nodePrefix(guid: string, claim: Claim): string {
 /**
  * The prefixes of the names of a node's twins, which locks of other libraries count if they don't count the node
  * itself. kazoo counts all names with `__lock__`, or `__rlock__` for a reader, right before the digits. Curator's
- * read-write lock counts `__WRIT__` there, and readers by the names that they have anyway. Where Curator does not find
- * what it looks for, it sorts by the whole name. Beginning with `_`, twins come after every number, so they block no
- * earlier request.
+ * read-write lock counts `__WRIT__` there, and readers by the names that they have anyway. If Curator does not find the
+ * part that it looks for, it sorts by the whole name. Twins begin with `_`, so they come after every number, and block
+ * no earlier request.
  */
 export function twinPrefixes(guid: string, { mode }: Claim): readonly string[] {
   const kinds = mode === 'shared' ? ['__rlock__'] : ['__lock__', '__WRIT__']
@@ -105,7 +105,7 @@ export function guidOf(name: string): string | undefined {
   return /^_c_([0-9a-f-]{36})[-_]/.exec(name)?.[1]
 }
 
-/** Where the ID ends in a name that begins with one. */
+/** The index at which the ID ends in a name that begins with one. */
 const GUID_END = '_c_'.length + 36
 
 /** Whether the name is that of a twin. Curator and kazoo use no such names. */
@@ -114,8 +114,8 @@ export function isTwin(name: string): boolean {
 }
 
 /**
- * The names that a writer gets, in the same places, when it becomes a reader. Names of a reader stay as they are.
- * @param names of a node and its twins
+ * Returns the names for a writer that becomes a reader, in the same places. Names of a reader stay as they are.
+ * @param names the names of a node and its twins
  */
 export function readerNames(names: readonly string[]): string[] {
   return names

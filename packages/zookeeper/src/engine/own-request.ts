@@ -11,9 +11,9 @@ export class OwnNode {
   twins: readonly string[] = []
   /** Whether no node ahead blocks it. Then it stays so. */
   isFree = false
-  /** How many contenders were ahead of it at the last check. */
+  /** Number of contenders that were ahead of it at the last check. */
   ahead = 0
-  /** Those of them that it must watch. */
+  /** The contenders ahead that it must watch. */
   before: readonly string[] = []
   /** The watched nodes, each with its listener. */
   readonly watched = new Map<string, WatchListener>()
@@ -73,7 +73,7 @@ export class OwnRequest {
   phase: 'entering' | 'waiting' | 'free' | 'held' | 'gone' = 'entering'
   /** The ID of the transaction that created its nodes. */
   number = 0
-  /** How many times the creation of its nodes was lost with the connection. */
+  /** Number of times that the creation of its nodes was lost with the connection. */
   losses = 0
   /** Resolves when its nodes are created or have failed; after a downgrade, when they are replaced. */
   entered: Promise<unknown> = Promise.resolve()

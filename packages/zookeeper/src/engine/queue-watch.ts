@@ -17,7 +17,7 @@ export interface QueueWatchListener {
 
 /** The pause after a failed check, in milliseconds. */
 const RETRY_PAUSE = 200
-/** How long the view of one server is used, because it may be behind the others, in milliseconds. */
+/** Time for which the view of one server is used, in milliseconds. That server may be behind the others. */
 const UNCONTENDED_FOR = 20
 
 /** Watches the queues of requests: ahead of a waiting request, and behind an uncontended grant. */

@@ -48,7 +48,7 @@ async function numberOf(client: ZooKeeper, path: string): Promise<number | undef
   }
 }
 
-/** Reads queues. Those who want to read the same queue in one tick share one read. */
+/** Reads queues. Callers that read the same queue in one tick share one read. */
 export class QueueReads {
   readonly #reads = new Map<
     string,

@@ -36,7 +36,7 @@ export class Stores {
     return this.#session.run(client => this.#values.read(client, what, true))
   }
 
-  /** ZooKeeper returns all children of a node in one reply, in no order. */
+  /** Lists the keys. ZooKeeper returns all children of a node in one reply, in no order. */
   list(list: List): Promise<string[]> {
     return this.#session.run(async client => {
       const { children } = await client.getChildren(this.#box.paths.store, { linearizable: true })

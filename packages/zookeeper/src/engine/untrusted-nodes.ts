@@ -2,7 +2,7 @@ import { digestId, NoAuthError, NoNodeError, PERMISSIONS, type Acl, type ZooKeep
 import type { NodePaths } from './names.js'
 import type { ZooKeeperPlace } from './zookeeper-url.js'
 
-/** A node that other clients may change, or that may not be judged. */
+/** A node that other clients may change, or whose ACL this client may not read. */
 export interface UntrustedNode {
   readonly how: string
   readonly fix: string
@@ -11,7 +11,7 @@ export interface UntrustedNode {
 /**
  * Finds a node shared by all boxes that another client may change although the ACL of the URL does not permit it:
  * another client created the node, or a box with another ACL. Also reports a node whose ACL this client may not read.
- * Undefined if there is none, or the ACL permits changes to everybody. Skips missing nodes.
+ * Undefined if there is none, or the ACL permits changes to all clients. Skips missing nodes.
  */
 export async function untrustedNode(
   client: ZooKeeper,

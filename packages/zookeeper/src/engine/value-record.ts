@@ -2,7 +2,7 @@
 export interface ValueRecord {
   /** JSON; undefined if deleted. The node of a deleted key stays for a while, so that no version occurs twice. */
   readonly value: string | undefined
-  /** IDs of changes, and until when they are kept, by the servers' clock, in milliseconds since 1970. */
+  /** IDs of changes, each with the end of its retention, by the servers' clock, in milliseconds since 1970. */
   readonly ids: readonly (readonly [id: string, until: number])[]
   /** Identifies the commit that wrote it last, which looks for it if its reply was lost. */
   readonly stamp: string
@@ -10,9 +10,9 @@ export interface ValueRecord {
   readonly version: number | undefined
 }
 
-/** A record that is being written. Only the server knows when. */
+/** A record that is being written. Only the server knows the time of the write. */
 export interface NewRecord extends ValueRecord {
-  /** IDs of this change, and for how long they are kept from then on, in milliseconds. */
+  /** IDs of this change, each with its retention after the write, in milliseconds. */
   readonly fresh: readonly (readonly [id: string, duration: number])[]
 }
 
@@ -31,8 +31,8 @@ export function encodeRecord({ value, ids, fresh, stamp, version }: NewRecord): 
 }
 
 /**
- * Decodes what {@link encodeRecord} returned.
- * @param mtime when the server wrote it. @throws Error for other data
+ * Decodes the result of {@link encodeRecord}.
+ * @param mtime time of the server's write. @throws Error for other data
  */
 export function decodeRecord(data: Buffer, mtime: number): ValueRecord {
   const end = data.indexOf(NEWLINE)

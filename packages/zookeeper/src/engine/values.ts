@@ -120,7 +120,7 @@ export class Values {
     })
   }
 
-  /** Caches what a commit has written, and returns the versions. */
+  /** Caches the values that a commit has written, and returns their versions. */
   async #remember(
     client: ZooKeeper,
     parts: CommitParts,
@@ -161,7 +161,7 @@ async function outcomeOf(transaction: Transaction): Promise<MultiOutcome | 'unkn
   }
 }
 
-/** Whether a part was rejected because another client has changed what was read, or deleted a lock node. */
+/** Whether a part was rejected because another client has changed a value that was read, or deleted a lock node. */
 function isOvertaken(error: RefusedError): boolean {
   if (error instanceof BadVersionError || error instanceof NodeExistsError) return true
   // For a creation, this error means that its parent is missing.

@@ -160,7 +160,7 @@ export class ZooKeeperEngine implements Engine {
   }
 }
 
-/** The keys of an operation whose size the caller has chosen, for errors; undefined for other operations. */
+/** Returns the keys of an operation whose size the caller has chosen, for errors; undefined for other operations. */
 function keysOf(operation: Operation): string | undefined {
   switch (operation.type) {
     case 'enqueue':

@@ -28,7 +28,7 @@ export interface ZooKeeperPlace {
 
 const FORM = /^(zookeeper(?:\+tls)?):\/\/(?:([^@/?#]*)@)?([^@/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/
 const DEFAULT_ROOT = '/signalbox'
-/** The server has its configuration and quotas there. */
+/** The path where the server keeps its configuration and quotas. */
 const RESERVED = /^\/zookeeper(\/|$)/
 const DEFAULT_SESSION_TIMEOUT = 10_000
 const SESSION_TIMEOUT = { min: 1000, max: 3_600_000 }
@@ -36,7 +36,7 @@ const KNOWN = ['sessionTimeout', 'acl', 'auth', 'bridge']
 
 /**
  * Parses a ZooKeeper URL. User and password are percent-encoded.
- * @throws InvalidArgumentError that says what is wrong, and never contains the password
+ * @throws InvalidArgumentError that names the mistake, and never contains the password
  */
 export function parseZooKeeperUrl(url: string): ZooKeeperPlace {
   const match = FORM.exec(url)
@@ -111,7 +111,7 @@ function checkedByClient<T>(check: () => T): T {
   }
 }
 
-/** A number in a query is text, but means milliseconds. */
+/** Converts the text of a number, which means milliseconds, to a number. */
 function numeric(text: string | undefined): string | number | undefined {
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : text
 }

@@ -26,7 +26,7 @@ export class Barrier {
   /** Ends all waits. Does nothing if the barrier does not exist. @throws SessionExpiredError, ClosedError */
   async remove(): Promise<void> {
     await deleteOwn(this.#zk, this.#path)
-    // If the session has ended, that must not count as success, because this node does not end with it.
+    // The end of the session must not count as success, because this node does not end with it.
     await retryUnsent(() => this.#zk.exists(this.#path))
   }
 

@@ -35,7 +35,7 @@ export class DoubleBarrier {
   readonly #parties: number
   readonly #options: RecipeOptions
 
-  /** @param parties how many begin together, 1 or more. */
+  /** @param parties number of parties that begin together, 1 or more. */
   constructor(zk: ZooKeeper, path: string, parties: number, options: RecipeOptions = {}) {
     checkFolder(path)
     if (!Number.isSafeInteger(parties) || parties < 1)
@@ -116,11 +116,11 @@ export class DoubleBarrier {
     }
   }
 
-  /** The round is read first, so the list of present parties is at least as new. */
+  /** Reads the round first, so the list of present parties is at least as new. */
   async #read(): Promise<Standing> {
     const reading = Promise.all([this.#zk.getData(this.#path), currentChildren(this.#zk, this.#path)])
     const found = await ifExists(reading)
-    // Then this party's node is gone, too.
+    // The parent is missing, so this party's node is gone, too.
     if (!found) return { present: [], round: [], version: -1 }
     const [{ data, stat }, present] = found
     return { present: present.sort(bySequence), round: this.#roundOf(data.toString()), version: stat.version }

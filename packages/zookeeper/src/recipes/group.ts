@@ -16,7 +16,7 @@ export interface Member {
   readonly data: Buffer
 }
 
-/** What has changed in a group since the last reading. */
+/** The changes in a group since the last reading. */
 export interface GroupChange {
   /** All members, in the order in which they joined. */
   readonly members: readonly Member[]
@@ -78,7 +78,7 @@ export class Group {
     return new GroupView(observation)
   }
 
-  /** Known members are not read again, because members don't change. */
+  /** Reads the members. Known members are not read again, because members don't change. */
   async #read(known: Members): Promise<Members> {
     const nodes = await currentChildren(this.#zk, this.#path)
     const found = await Promise.all(nodes.map(async node => [node, await this.#member(node, known)] as const))
@@ -170,7 +170,7 @@ function encodedName(name: unknown): string {
   throw new InvalidArgumentError(`name must be a string, not ${shown(name)}`)
 }
 
-/** Other clients may name their nodes as they like. */
+/** Decodes the name of a member. Other clients may name their nodes as they like. */
 function decodedName(name: string): string {
   try {
     return decodeURIComponent(name)

@@ -10,7 +10,7 @@ interface Reading<T> {
   readonly value: T
 }
 
-/** What to observe, and how. */
+/** A node to observe, and how to read its value. */
 export interface Observed<T> {
   readonly path: string
   /** Reads the value. It may read more than the node, but only the node, its data and its children are watched. */
@@ -33,7 +33,7 @@ export class Observation<T> implements AsyncDisposable {
     this.#observed = observed
   }
 
-  /** Starts with a reading. @throws what reading throws; the error that ended the session */
+  /** Starts with a reading. @throws the errors of reading; the error that ended the session */
   static async start<T>(zk: ZooKeeper, observed: Observed<T>): Promise<Observation<T>> {
     const observation = new Observation(observed)
     const listener = (event: WatchEvent): void => observation.#onEvent(event)
@@ -46,7 +46,7 @@ export class Observation<T> implements AsyncDisposable {
   /**
    * Observes a node until `check` returns an outcome for a reading.
    * @param signal ends the observation
-   * @throws ClosedError if the signal has aborted; what reading or checking throws; the error that ended the session
+   * @throws ClosedError if the signal has aborted; the errors of reading and checking; the error that ended the session
    */
   static async until<T, R>(
     zk: ZooKeeper,

@@ -27,11 +27,11 @@ export function signalOf(options: WaitOptions): AbortSignal | undefined {
   return signal
 }
 
-/** What to do with work whose caller has stopped waiting. */
+/** The cleanup of work whose caller has stopped waiting. */
 interface Cleanup<T> {
   /** Reverts the outcome of the work. */
   readonly undo?: (late: T) => Promise<unknown>
-  /** Called with a promise that resolves when all of that is done. It never rejects. */
+  /** Called with a promise that resolves when the cleanup is done. It never rejects. */
   readonly onDone?: (done: Promise<unknown>) => void
 }
 

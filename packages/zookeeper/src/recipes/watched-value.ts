@@ -6,7 +6,7 @@ import { Observation } from './observation.js'
 /**
  * The data of a node, kept up to date: for example a configuration that many processes follow. While the client is
  * suspended, it is the last data that was read. After the end of the session, every use throws the error that ended it,
- * so that nobody continues with data that is no longer followed.
+ * so that no caller continues with data that is no longer followed.
  */
 export class WatchedValue implements AsyncDisposable, AsyncIterable<DataAndStat | undefined> {
   readonly #observation: Observation<DataAndStat | undefined>
@@ -15,7 +15,7 @@ export class WatchedValue implements AsyncDisposable, AsyncIterable<DataAndStat 
     this.#observation = observation
   }
 
-  /** Reads the node and watches it. It need not exist. @throws what `getData` throws */
+  /** Reads the node and watches it. It need not exist. @throws the errors of `getData` */
   static async open(zk: ZooKeeper, path: string): Promise<WatchedValue> {
     const observation = await Observation.start<DataAndStat | undefined>(zk, {
       path,
