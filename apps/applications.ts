@@ -17,7 +17,7 @@ export const mutex: Application = {
 
 export const chaos: Application = {
   name: 'chaos',
-  description: 'do faults to clients of an engine and check what becomes of the promises',
+  description: 'disturb clients of an engine, and check that it keeps its promises',
   command: async () => (await import('./chaos/command.js')).chaosCommand(),
   run: async args => (await import('./chaos/command.js')).runChaos(args),
 }

@@ -80,7 +80,9 @@ function tellBroken(results: readonly WorkReport[]): void {
   if (broken.length === 0) return
   process.exitCode = 1
   const lines = broken.map(row => `  ${row.work}: ${row.subject}: ${row.broken!}\n`)
-  process.stderr.write(`What did not do what it is for has no figures:\n${lines.join('')}`)
+  process.stderr.write(
+    `these subjects failed their checks, so the report has no figures of them:\n${lines.join('')}`,
+  )
 }
 
 /** Shows the progress in one line, on a terminal only. */

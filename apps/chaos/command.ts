@@ -19,7 +19,7 @@ const EXIT_TEXT = `
 Exit status:
   0   every promise was kept
   1   one was broken
-  2   the command line can't be used, or the file to be checked is no history; nothing was done
+  2   the command line can't be used, or the file to check is not a history; nothing was done
   69  the engine can't be reached, or a client or its server does not start`
 
 /** Packages that each peer needs besides this one. */
@@ -54,7 +54,8 @@ export function chaosCommand(): Command {
   const command = applicationCommand('signalbox chaos')
     .description(
       'Client processes count under locks and move money in transactions, while they are killed and stopped, their ' +
-        'clocks jump, their network is disturbed, and the server is restarted. Then what happened is held against the promises.',
+        'clocks jump, their network is disturbed, and the server is restarted. Then the history is checked against the ' +
+        'promises.',
     )
     .addOption(
       new Option('--engine <url>', 'where locks and values are')
@@ -73,7 +74,7 @@ export function chaosCommand(): Command {
     .option('--faults <number>', 'end after this number of faults', integer(0, 100_000), 20)
     .option('--seconds <number>', 'end after this time', integer(1, 86_400), 60)
     .option('--processes <number>', 'how many clients', integer(2, 64), 4)
-    .option('--lease <ms>', 'how long a lock outlives silence', integer(500, 60_000), 1000)
+    .option('--lease <ms>', 'the lease of each lock', integer(500, 60_000), 1000)
     .option('--server <command>', 'starts the server, in the foreground; it is killed and stopped, too')
     .option(
       '--proxy-port <port>',

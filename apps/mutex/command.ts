@@ -9,8 +9,8 @@ const EXIT = { fine: 0, failed: 1, usage: 2 } as const
 export function mutexCommand(): Command {
   return applicationCommand('signalbox mutex')
     .description(
-      'Ten tasks at once without a mutex, then with one; then what an outlived lease does to a lock that is deleted ' +
-        'unconditionally, and to one that is not.',
+      'Run ten tasks at once, first without a mutex, then with one. Then let a lease expire, and release the lock in ' +
+        'two ways: an unconditional delete frees the lock of the next holder, a checked release does not.',
     )
     .option('--engine <url>', 'where the mutex lives', 'file:./.signalbox/mutex')
     .addHelpText(

@@ -62,7 +62,7 @@ async function imbalance(store: Store): Promise<string | undefined> {
   const done = await store.transaction(accounts, transaction =>
     accounts.reduce((total, account) => total + (transaction.get<number>(account) ?? 0), 0),
   )
-  return done.applied && done.result === 0 ? undefined : 'the accounts have not together what they had'
+  return done.applied && done.result === 0 ? undefined : 'the sum of all accounts has changed'
 }
 
 const TOGETHER: StoreOptions = { group: { maxSize: 64, maxTime: '20ms' } }
