@@ -86,7 +86,7 @@ export function build(names) {
   if (wanted.length > 0) compile('--build', ...wanted.map(({ project }) => project))
   for (const { folder, sources } of wanted) if (sources === '.') copyTexts(folder)
   if (names.includes('dist')) {
-    writeRequired()
+    for (const folder of packages.values()) writeRequired(folder)
     run(process.execPath, ['scripts/page.mjs'])
   }
   for (const [name, folder] of packages)
@@ -107,15 +107,16 @@ function copyTexts(folder) {
 }
 
 /**
- * Writes what CommonJS requires. In the package it is the code itself; in a clone it passes the modules on, so that there
- * is one copy, too.
+ * Writes the files that CommonJS requires. In a packed package they are the code itself. In a clone they pass the modules
+ * on, so that there is one copy, too.
+ * @param {string} folder of a package
  */
-function writeRequired() {
+function writeRequired(folder) {
   /** @type {{ exports: Record<string, { require?: { default: string } }> }} */
-  const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const { exports } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
   for (const { require: required } of Object.values(exports)) {
     if (!required) continue
-    const path = join(root, required.default)
+    const path = join(root, folder, required.default)
     writeFileSync(path, `module.exports = require('./${basename(path, '.cjs')}.js')\n`)
   }
 }

@@ -1,6 +1,6 @@
 /** The packages from npm, in sets: each command installs those that it needs. */
-import { existsSync, readFileSync, symlinkSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { npm, root } from './command.mjs'
 
 /**
@@ -55,7 +55,22 @@ export function installSets(sets) {
     ...(includesRoot(wanted) ? ['--include-workspace-root'] : []),
     ...workspaces(wanted).map(path => `--workspace=${path}`),
   )
-  symlinkSync('..', join(root, 'node_modules/signalbox'), 'junction')
+}
+
+/** The link by which our packages find `signalbox`. npm does not know it, and may remove it. */
+const link = join(root, 'node_modules/signalbox')
+
+/** Whether packages are installed that would not find the checkout as `signalbox`. */
+export function isCheckoutUnlinked() {
+  const installed = join(root, 'node_modules')
+  if (!existsSync(installed)) return false
+  return !existsSync(link) || realpathSync(link) !== dirname(realpathSync(installed))
+}
+
+/** Makes our packages find the checkout as `signalbox`. */
+export function linkCheckout() {
+  rmSync(link, { recursive: true, force: true })
+  symlinkSync('..', link, 'junction')
 }
 
 /**

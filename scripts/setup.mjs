@@ -15,7 +15,7 @@ import { installPackages, missingPackages } from './debian.mjs'
 import { buildLanguages, languageNames, staleLanguages } from './interop.mjs'
 import { getJavaServer, isJavaServerMissing, javaServers } from './java-servers.mjs'
 import { withLock } from './lock-file.mjs'
-import { areSetsMissing, installSets, packageSets } from './packages.mjs'
+import { areSetsMissing, installSets, isCheckoutUnlinked, linkCheckout, packageSets } from './packages.mjs'
 import { missingFunctionCheck } from './postgresql.mjs'
 import { moreServers, servers } from './servers.mjs'
 
@@ -45,6 +45,15 @@ function packages(sets) {
     missing: () => (areSetsMissing(sets) ? 'packages' : undefined),
     provide: () => installSets(sets),
   }
+}
+
+/**
+ * The link from the installed packages to the checkout.
+ * @type {Step}
+ */
+const checkoutLink = {
+  missing: () => (isCheckoutUnlinked() ? 'the link to the checkout' : undefined),
+  provide: linkCheckout,
 }
 
 /**
@@ -128,7 +137,7 @@ try {
     throw new SetupError(`setup: unknown target '${unknown}'; there are ${known.join(', ')}.`)
   checkNodeVersion()
   const sets = wanted.filter(name => packageSets.includes(name))
-  const steps = [packages(sets), ...wanted.flatMap(name => named.get(name) ?? [])]
+  const steps = [packages(sets), checkoutLink, ...wanted.flatMap(name => named.get(name) ?? [])]
   for (const step of steps) {
     if (step.missing() === undefined) continue
     alone(() => {

@@ -115,7 +115,7 @@ export class DamagedValueError extends UnavailableError {
   }
 }
 
-/** A package that an engine needs is not installed, so a retry is of no use. */
+/** A package that an engine needs is not installed or can't be loaded, so a retry is of no use. */
 export class MissingPackageError extends UnavailableError {
   override readonly name = 'UnavailableError'
 }

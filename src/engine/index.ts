@@ -1,3 +1,9 @@
+/**
+ * The contract of engines, and the parts that engines have in common. The errors, `Claim`, `Guarantees` and `Diagnosis`
+ * are exports of `signalbox`.
+ *
+ * @module
+ */
 export { systemClock, type Clock, type Timer } from '../base/clock.js'
 export { milliseconds, shortDuration, type DurationBounds } from '../base/duration.js'
 export { shown } from '../base/errors.js'

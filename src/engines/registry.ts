@@ -76,13 +76,14 @@ const engines: readonly Registered[] = [
   },
 ]
 
-const zookeeper = () => companion('ZooKeeper', 'signalbox-zookeeper', import('signalbox-zookeeper/engine'))
+const zookeeper = () =>
+  companion('ZooKeeper', 'signalbox-zookeeper/engine', import('signalbox-zookeeper/engine'))
 const hazelcast = () => companion('Hazelcast', 'signalbox-hazelcast', import('signalbox-hazelcast'))
 
 /** Returns the code of an engine that is in a package of its own. @throws MissingPackageError if it is not installed */
-async function companion<Code>(engine: string, name: string, loading: Promise<Code>): Promise<Code> {
-  const code = await ifInstalled(loading, name)
-  if (code === undefined) throw missingPackage(`${engine} needs a package`, [name])
+async function companion<Code>(engine: string, entry: string, loading: Promise<Code>): Promise<Code> {
+  const code = await ifInstalled(entry, loading)
+  if (code === undefined) throw missingPackage(`${engine} needs a package`, [entry.split('/')[0]!])
   return code
 }
 

@@ -1,4 +1,4 @@
-import { LostError, open, TimedOutError, type Grant } from '../../src/index.js'
+import { LostError, open, TimedOutError, type Grant } from 'signalbox'
 import { answer, type Part } from './rounds.js'
 
 const part = JSON.parse(process.argv[2]!) as Part

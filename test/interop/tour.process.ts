@@ -2,8 +2,8 @@
  * Uses each feature of a box, one after the other, and prints a line of JSON for each: its name, and its outcome or the
  * code of its error. The argument is the URL.
  */
-import { open } from '../../src/index.js'
-import { sharedLimiter } from '../../src/limits/index.js'
+import { open } from 'signalbox'
+import { sharedLimiter } from 'signalbox/limits'
 
 const url = process.argv[2]!
 

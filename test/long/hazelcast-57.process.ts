@@ -1,6 +1,6 @@
 import * as client57 from 'hazelcast-client57'
-import { Box } from '../../src/box.js'
-import { systemClock } from '../../src/base/clock.js'
+import { open as openBox, type Box } from 'signalbox'
+import { systemClock } from 'signalbox/engine'
 import { HazelcastEngine } from '../../packages/hazelcast/src/hazelcast-engine.js'
 import { parseHazelcastUrl } from '../../packages/hazelcast/src/hazelcast-url.js'
 import type { Package } from '../../packages/hazelcast/src/link.js'
@@ -9,5 +9,5 @@ import type { Package } from '../../packages/hazelcast/src/link.js'
 export function open(url: string): Promise<Box> {
   // Its types are others than those of 5.6, as far as they have private members.
   const hazelcast = client57 as unknown as Package
-  return Box.join(new HazelcastEngine(parseHazelcastUrl(url), hazelcast, systemClock), systemClock)
+  return openBox({ engine: new HazelcastEngine(parseHazelcastUrl(url), hazelcast, systemClock) })
 }

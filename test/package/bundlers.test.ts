@@ -111,7 +111,7 @@ test('in an ES module by esbuild without require, a CommonJS package that was bu
   expect(await bundled(esbuild('esm', file), file, ['memory:', redis.url, missing])).toBe(
     [
       'held',
-      "can't load the installed Redis client package",
+      `can't load the installed package redis: Dynamic require of "node:crypto" is not supported`,
       'PostgreSQL needs a client package: npm install pg (or postgres)',
       '',
     ].join('\n'),

@@ -13,9 +13,11 @@ interface Project {
 type Names = Readonly<Record<string, string>>
 
 interface Manifest {
+  readonly version: string
   readonly scripts: Names
   readonly dependencies: Names
   readonly devDependencies: Names
+  readonly peerDependencies: Names
 }
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
@@ -59,6 +61,20 @@ test('the packages of each set are where all of the checkout finds them, in one 
   expect(sets.filter(set => locked[`node_modules/signalbox-${set}`]?.link !== true)).toEqual([])
   expect(named.filter(([name]) => locked[`node_modules/${name}`] === undefined)).toEqual([])
   expect(named.filter(([name, range]) => wanted('', devDependencies[name] ?? range) !== range)).toEqual([])
+})
+
+test('our packages have one version, and each accepts the others in it', () => {
+  const { version } = parsed('package.json') as Manifest
+  for (const folder of ['.', ...readdirSync(`${root}packages`).map(name => `packages/${name}`)]) {
+    const published = parsed(`${folder}/package.json`) as Manifest
+    expect(published.version, folder).toBe(version)
+    const ours = Object.entries({ ...published.dependencies, ...published.peerDependencies }).filter(
+      ([name]) => /^signalbox(-|$)/.test(name),
+    )
+    expect(ours.map(([name]) => name)).toEqual(
+      ours.filter(([, range]) => range === `^${version}`).map(([name]) => name),
+    )
+  }
 })
 
 test('no lock file records the address of a registry', () => {

@@ -134,7 +134,7 @@ async function load(): Promise<NativeLibrary> {
     const { DatabaseSync } = builtIn as { DatabaseSync: new (path: string) => NativeDatabase }
     return { name: 'node:sqlite', Database: DatabaseSync }
   }
-  const libsql = await ifInstalled(import('libsql'), 'SQLite')
+  const libsql = await ifInstalled('libsql', import('libsql'))
   if (libsql !== undefined)
     return {
       name: 'libsql',

@@ -117,7 +117,7 @@ function overClient(client: ExistingClient, schema: string, clock: Clock): SqlCl
 }
 
 async function besideSql({ options }: ExistingSql, schema: string, clock: Clock): Promise<SqlClient> {
-  const postgres = await ifInstalled(import('postgres'), 'PostgreSQL')
+  const postgres = await ifInstalled('postgres', import('postgres'))
   if (!postgres) throw missingPackage('a given sql of postgres needs its package', ['postgres'])
   const name = placeName(placeOf(options), schema)
   const { host, port, path, socket } = options

@@ -26,9 +26,9 @@ interface Server {
  * @throws MissingPackageError that names them if neither is installed
  */
 export async function installedClient(place: PostgresPlace, clock: Clock): Promise<SqlClient> {
-  const pg = await ifInstalled(import('pg'), 'PostgreSQL')
+  const pg = await ifInstalled('pg', import('pg'))
   if (pg !== undefined) return overPg(place, pg.default, clock)
-  const postgres = await ifInstalled(import('postgres'), 'PostgreSQL')
+  const postgres = await ifInstalled('postgres', import('postgres'))
   if (postgres !== undefined) return overPostgres(place, postgres.default, clock)
   throw missingPackage('PostgreSQL needs a client package', ['pg', 'postgres'])
 }

@@ -10,9 +10,9 @@ import { nodeRedisPackage } from './node-redis-connection.js'
  * @throws MissingPackageError when neither is installed
  */
 export async function installedPackage(): Promise<ClientPackage> {
-  const nodeRedis = await ifInstalled(import('redis'), 'Redis')
+  const nodeRedis = await ifInstalled('redis', import('redis'))
   if (nodeRedis !== undefined) return nodeRedisPackage(nodeRedis.createClient)
-  const ioredis = await ifInstalled(import('ioredis'), 'Redis')
+  const ioredis = await ifInstalled('ioredis', import('ioredis'))
   if (ioredis !== undefined) return ioredisPackage(ioredis.Redis)
   throw missingPackage('Redis needs a client package', ['redis', 'ioredis'])
 }
