@@ -2,9 +2,9 @@ import { InvalidArgumentError, shown } from '../base/errors.js'
 import type { Engine } from '../engine/contract.js'
 import { checkOptions } from '../base/options.js'
 
-/** An engine of one's own for `open`. */
+/** A custom engine for `open`. */
 export interface ExistingEngine {
-  /** Not joined yet: one engine for each box. */
+  /** Must not have joined yet: each box needs an engine of its own. */
   readonly engine: Engine
 }
 
@@ -12,8 +12,8 @@ export interface ExistingEngine {
 const METHODS = ['join', 'submit', 'leave'] as const
 
 /**
- * The engine that is given.
- * @throws InvalidArgumentError when it has not what every engine has
+ * Returns the given engine.
+ * @throws InvalidArgumentError if it lacks a property or method that every engine has
  */
 export function existingEngine(source: { readonly engine: unknown }): Engine {
   checkOptions(source, ['engine'])

@@ -11,11 +11,11 @@ import type { ExistingRedis } from './redis/redis-options.js'
 /** A source that `open` takes instead of a URL, except an engine of the caller. */
 export type Existing = ExistingRedis | ExistingRedisQuorum | ExistingHazelcast | ExistingPostgres
 
-/** An engine of this package. Its code is loaded when it is asked for. */
+/** An engine that `open` knows. Its code is loaded on demand. */
 interface Registered {
   /** The schemes of its URLs, the usual one first. */
   readonly schemes: readonly string[]
-  /** The option of `open` that it is given by in the place of a URL. */
+  /** The option of `open` that selects this engine instead of a URL. */
   readonly option?: string
   /** @throws InvalidArgumentError, UnavailableError */
   open(source: unknown): Promise<Engine>
@@ -88,8 +88,8 @@ async function companion<Code>(engine: string, entry: string, loading: Promise<C
 }
 
 /**
- * The engine that a URL or an option of `open` names.
- * @throws InvalidArgumentError when there is none
+ * Returns the engine that a URL or an option of `open` names.
+ * @throws InvalidArgumentError if there is none, or if the form of the URL is invalid
  */
 export function registeredFor(source: string | Existing): Registered {
   const found = typeof source === 'string' ? byScheme(source) : byOption(source)
@@ -109,19 +109,19 @@ export function registeredFor(source: string | Existing): Registered {
   )
 }
 
-/** A word or a path, without what separates passwords in connection strings. */
+/** A word or a path, without characters that separate passwords in connection strings. */
 const WORD = /^[^@:=,;\s]*$/
 /** The text before the first colon, if it can't contain a password. */
 const SCHEME = /^\s*[^@:=,;\s]*:/
 
-/** As much of what was taken for a URL as can't have a password in it. */
+/** Returns the part of an invalid URL that can't contain a password. */
 function beginningOf(text: string): string {
   return WORD.test(text) ? text : `${SCHEME.exec(text)?.[0] ?? ''}…`
 }
 
 /**
- * Rejects a URL with white space at an end, as from the file of a variable. It would name another folder, prefix or
- * path, and its locks would exclude no process that uses the right one.
+ * Rejects a URL with white space at its end or after the scheme, for example from a file that ends with a line break.
+ * It would name another folder, prefix or path, so its locks would not exclude processes that use the right URL.
  * @throws InvalidArgumentError
  */
 function checkSpaces(url: string): void {
@@ -133,7 +133,7 @@ function checkSpaces(url: string): void {
 }
 
 /**
- * Refuses a URL whose password may end elsewhere than its parts say, before a part of it is named in an error.
+ * Rejects a URL in which the end of the password is ambiguous, before an error contains a part of the URL.
  * @throws InvalidArgumentError
  */
 function checkEncoding(url: string): void {

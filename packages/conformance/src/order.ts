@@ -162,7 +162,7 @@ export function order(fixture: EngineFixture): void {
         const begun = performance.now()
         const grant = await asked
         // The remaining turns of the current grant and those of one more, unless the waiter stood still. The reply that
-        // nobody else waits may have been on its way, and on PostgreSQL allows turns for 2 ms.
+        // no other request waits may have been on its way, and on PostgreSQL allows turns for 2 ms.
         if (performance.now() - begun < CLAIM_WINDOW) assert.atMost(turns - before, 200)
         await grant.release()
       }

@@ -2,7 +2,7 @@ import { inTime, type Clock } from 'signalbox/engine'
 
 /** Maximum time of a call to a member, in milliseconds. */
 const CALL_TIMEOUT = 3000
-/** A call after others has at least this time, in milliseconds: several round trips over a slow link. */
+/** Minimum time of a call that follows others, in milliseconds: several round trips over a slow link. */
 export const MIN_CALL_TIME = 2000
 /** The pause before a failed call is retried, in milliseconds. */
 export const RETRY_PAUSE = 200

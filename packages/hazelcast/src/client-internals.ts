@@ -21,11 +21,11 @@ interface Task {
 /** A request without a reply. */
 interface Invocation {
   sendConnection?: Connection | undefined
-  /** When the package gives up on it, in milliseconds since 1970. */
+  /** The time at which the package gives up on it, in milliseconds since 1970. */
   readonly deadline?: number
   /** The reply, while the package waits for the members that make copies. */
   readonly pendingResponseMessage?: unknown
-  /** Whether it may be sent again. The member replies to such a request at once, unless it is for a lock. */
+  /** Whether the package may resend it. The member replies to such a request at once, unless it is for a lock. */
   readonly request?: { isRetryable?: () => boolean }
 }
 
@@ -58,10 +58,10 @@ interface Inside {
 const unreferenced = new WeakSet<Handle>()
 
 /**
- * Drops closed connections that the package considers open. As long as it does, it sends nothing more to that member,
- * and does not reconnect. If a member closes a connection while the client is being authenticated, the package never
- * notices. If a write has failed, it takes a minute, because the package destroys the socket before the socket reports
- * an error.
+ * Drops closed connections that the package considers open. Until then, it sends nothing more to that member, and does
+ * not reconnect. If a member closes a connection while the client is being authenticated, the package never notices. If
+ * a write has failed, it notices after a minute, because the package destroys the socket before the socket reports an
+ * error.
  */
 export function dropClosed(client: Client): void {
   const { connectionRegistry, connectionManager } = client as unknown as Inside
@@ -90,7 +90,9 @@ export function repeatOnce(client: Client, failed: () => void): boolean {
   return true
 }
 
-/** If a connection delivers data this long after a request, but no reply to it, it is half-dead. In milliseconds. */
+/**
+ * A connection is half-dead if it delivers data this many milliseconds after a request, but no reply to the request.
+ */
 const UNANSWERED = 3000
 
 /**

@@ -42,13 +42,15 @@ export class Commits {
     this.#dead = dead
   }
 
-  /** Commits what a set has written. Its home decides that in one step, and then any box can write the other keys. */
+  /**
+   * Commits the writes of a set. Its home decides the commit in one step, and then any box can write the other keys.
+   */
   async ofSet(commit: Commit, guard: Granted): Promise<SetCommit> {
     const { request } = guard
     const home = homeOf(request.claims)
     const others = request.claims.map(({ key }) => key).filter(key => key !== home)
     for (let isFirst = true; ; isFirst = false) {
-      // Each write without a lock since the set has the keys is announced at its home.
+      // Writes without a lock, made since the set has the keys, are announced at its home.
       const known = await this.#reads.values(others, isFirst ? request.id : undefined)
       const decision = await this.#decisions.at(home, (state, machine, now): AtHome => {
         const stamps = [...state.overwritten(request.id)].filter(
@@ -68,7 +70,7 @@ export class Commits {
         return { state: 'done', outcome, decided }
       })
       if (decision.state === 'overwritten') {
-        // A write without a lock that has not happened yet has to be announced again.
+        // A write without a lock that has not happened yet must be announced again.
         await Promise.all(
           decision.stamps.map(([key, stamp]) => this.#decisions.at(key, state => state.raiseStamp(stamp))),
         )

@@ -3,7 +3,7 @@ import type { Decisions } from './decisions.js'
 import type { Decided, KeyChange } from './key-entry.js'
 import type { Pointer } from './open-entry.js'
 
-/** A set is ended once a key has referred to it for this long while its home lacks it, in milliseconds. */
+/** Time after which a set is ended if a key refers to it but its home lacks it, in milliseconds. */
 const MISSING_FOR = 3000
 /** Age in milliseconds from which any box that finds a commit at its home writes it to the other keys. */
 const HELP_AFTER = 2000
@@ -26,12 +26,12 @@ type AtHome =
 export class DeadSets {
   readonly #decisions: Decisions
   readonly #clock: Clock
-  /** When a set was first found to be missing at its home, by the change with which it came, as clock time. */
+  /** The clock time at which a set was first missing at its home, by the set and the change with which it came. */
   readonly #missing = new Map<string, number>()
-  /** When each key was last looked at, as clock time. */
+  /** The clock time at which each key was last checked. */
   readonly #looked = new Map<string, number>()
 
-  /** The homes that this box looks at again, because they have commits. */
+  /** The homes that this box checks again, because they have commits. */
   readonly #helping = new Map<string, Timer>()
   /** The commits that are being written or forgotten. */
   readonly #underway = new Set<Promise<unknown>>()
@@ -92,7 +92,7 @@ export class DeadSets {
     const help = (): void => {
       this.#helping.delete(home)
       if (this.#decisions.entries.known(home)?.entry.locks.decided.length === 0) return
-      // If it fails, or there are others, the home is looked at again.
+      // If it fails, or there are others, the home is checked again.
       this.finish(home).catch(() => this.#helpLater(home))
     }
     this.#helping.set(home, this.#clock.after(HELP_AFTER, help, false))
@@ -108,8 +108,8 @@ export class DeadSets {
   }
 
   /**
-   * Frees a key from the sets that no longer exist. Returns whether it is still unknown of some. Rejects as
-   * `Engine.submit` does. @param dead the sessions whose boxes do nothing any more.
+   * Frees a key from the sets that no longer exist. Returns whether some sets are still in doubt. Rejects as
+   * `Engine.submit` does. @param dead the sessions whose boxes are certainly dead.
    */
   async free(key: string, dead?: ReadonlySet<string>): Promise<boolean> {
     const pointers = await this.#decisions.at(key, state => state.pointers())
@@ -119,7 +119,7 @@ export class DeadSets {
     return unknown.includes(true)
   }
 
-  /** Forgets the sets that were missing before this clock time: they were not looked at again. */
+  /** Forgets the sets that were missing before this clock time, because they were not checked again. */
   #forgetMissing(before: number): void {
     for (const [seen, since] of this.#missing) {
       if (since > before) return

@@ -2,10 +2,10 @@ import { StateMachine, type AnyEffect, type Clock, type SessionInfo } from 'sign
 import type { KeyEntries } from './key-entries.js'
 import type { OpenEntry } from './open-entry.js'
 
-/** Decides something about a key, perhaps several times. It has no other effects. */
+/** Decides something about a key. It may run several times, so it has no other effects. */
 export type Decide<T> = (state: OpenEntry, machine: StateMachine, now: number) => T
 
-/** Takes the hints of a decision that is saved. @param text the entry since then. */
+/** Receives the hints of a decision that is saved. @param text the saved entry. */
 export type Notify = (effects: readonly AnyEffect[], text: string | undefined) => void
 
 export interface DecisionTerms<T> {
@@ -13,7 +13,7 @@ export interface DecisionTerms<T> {
   readonly lease?: number
   /** The processes of sessions, if they are reported. */
   readonly sessions?: ReadonlyMap<string, SessionInfo>
-  /** Takes the outcome of each try before it is saved. */
+  /** Receives the outcome of each try before it is saved. */
   readonly tried?: (outcome: T) => void
   /** Whether a decision with this outcome can wait for the changes of other boxes. */
   readonly canWait?: (outcome: T) => boolean
@@ -31,7 +31,7 @@ export class Decisions {
   readonly entries: KeyEntries
   /** The commits that are applied to all keys, by the key of the entry that keeps them. */
   readonly #applied = new Map<string, Set<string>>()
-  /** End the waits for other changes. */
+  /** Functions that end the waits for other changes. */
   readonly #forgetting = new Set<() => void>()
   #isOver = false
   readonly #clock: Clock
@@ -80,7 +80,7 @@ export class Decisions {
     }
   }
 
-  /** No longer waits for other changes. */
+  /** Stops waiting for other changes. */
   end(): void {
     this.#isOver = true
     for (const forget of this.#forgetting) forget()

@@ -2,7 +2,8 @@
 const FAR = 100
 
 /**
- * How far a box is from the members. One fast reply shows that it is near, although others are slow in a busy process.
+ * Measures how far a box is from the members. One fast reply shows that it is near. Others may be slow because the
+ * process is busy.
  */
 export class Distance {
   #fastest = Infinity
@@ -11,7 +12,7 @@ export class Distance {
     return this.#fastest >= FAR
   }
 
-  /** A reply came after this time, in milliseconds. */
+  /** Records the time that a reply took, in milliseconds. */
   replied(after: number): void {
     this.#fastest = Math.min(this.#fastest, after)
   }

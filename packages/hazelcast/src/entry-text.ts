@@ -12,7 +12,7 @@ import {
 
 const PHASES = ['waiting', 'reserved', 'here', 'held'] as const
 
-/** Each entry begins with this. */
+/** The beginning of each entry. */
 const STAMP = '{"stamp":'
 /**
  * Neither a JSON string nor an array contains this text, and the text before the value has no other object. So its
@@ -27,7 +27,7 @@ interface EntryText {
   readonly lock?: LocksText
 }
 
-/** Every change writes this, so it is short. */
+/** The locks of a key. Every change writes them, so the format is short. */
 type LocksText = [
   turn: number,
   number: number,
@@ -36,11 +36,11 @@ type LocksText = [
   requests: RequestText[],
   ended: string[],
   decided: [id: string, number: number, changes: ChangeText[]][],
-  /** Only if sets may wait for the key. */
+  /** Present only if sets may wait for the key. */
   isAwaited?: 1,
 ]
 type RequestText = [
-  /** Without the session if it begins with that. */
+  /** Without the session ID, if the request ID begins with that. */
   id: string,
   session: number,
   claim: ClaimText,
@@ -88,7 +88,10 @@ export function encodeKeyEntry({ stamp, version, ids, value, locks }: KeyEntry):
   return value === undefined ? `${about}}` : `${about}${VALUE}${value}}`
 }
 
-/** The texts of requests, before and after the place of their session. Most requests of a long queue only wait. */
+/**
+ * The cached texts of requests, before and after the place of their session. Most requests of a long queue do not
+ * change.
+ */
 const texts = new WeakMap<KeyRequest, readonly [before: string, after: string]>()
 
 function textOfRequest(request: KeyRequest, session: number): string {
@@ -214,7 +217,7 @@ function decodeClaim(key: string, text: ClaimText): Claim {
   return { key, mode: 'permits', permits, max }
 }
 
-/** Whether a mark is of the box with this prefix, so that its count says it all. */
+/** Whether a mark belongs to the box with this prefix, so that its count identifies it. */
 function isCountOf(mark: string, prefix: string): boolean {
   return mark.startsWith(prefix) && /^[1-9]\d{0,14}$/.test(mark.slice(prefix.length))
 }

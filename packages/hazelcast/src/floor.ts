@@ -3,19 +3,19 @@ import type { EntryStore } from './entry-store.js'
 
 /** The key of the entry with the floor, in the map of the table. */
 const FLOOR_KEY = 'floor'
-/** The floor is read again before an entry is created with one that is older than this, in milliseconds. */
+/** Maximum age of the floor with which an entry is created, in milliseconds. An older one is read again. */
 const REFRESH_AFTER = 10_000
 
 /**
- * An entry is deleted no sooner than this after the floor was raised above its numbers, and an entry is created with a
- * floor that was read at most this long before, in milliseconds. So it was read after the floor was raised, unless the
- * old entry was still there.
+ * Minimum time from raising the floor above the numbers of an entry until that entry is deleted, and maximum age of a
+ * floor when the entry that was created with it is confirmed, in milliseconds. So if the floor was read before it was
+ * raised, the old entry was still there, and no new one was created.
  */
 export const FLOOR_LASTS = 30_000
 
 /**
- * A number that all numbers and versions in deleted entries do not exceed. The numbers of a new entry are above it, so
- * that tokens and versions of a key rise although its entry was deleted.
+ * An upper bound of all numbers and versions in deleted entries. The numbers of a new entry are above it, so that the
+ * tokens and versions of a key rise even if its entry was deleted.
  */
 export class Floor {
   readonly #store: Pick<EntryStore, 'get' | 'add' | 'replace'>
@@ -39,7 +39,7 @@ export class Floor {
     return this.#clock.now() - this.#readAt < REFRESH_AFTER ? this.#value : this.#read()
   }
 
-  /** Raises the floor to this number. Rejects if it may not be raised. */
+  /** Raises the floor to this number. Rejects if it is unknown whether that was done. */
   async raise(number: number): Promise<void> {
     for (;;) {
       const text = await this.#store.get(FLOOR_KEY)
@@ -66,7 +66,7 @@ export class Floor {
   }
 }
 
-/** 0 for the text of another program. */
+/** Returns the number in a text; 0 for the text of another program. */
 function numberIn(text: string | undefined): number {
   const number = Number(text ?? 0)
   return Number.isSafeInteger(number) ? number : 0

@@ -7,9 +7,9 @@ import { isFree, type KeyEntry } from './key-entry.js'
 
 /** An unused entry is kept for this long before the floor is raised for it, in milliseconds. */
 const KEPT = 20_000
-/** How often entries are deleted, in milliseconds. */
+/** Interval at which entries are deleted, in milliseconds. */
 const INTERVAL = 10_000
-/** Maximum time until other entries are looked for that have become free, in milliseconds. */
+/** Maximum time until the search for other entries that have become free, in milliseconds. */
 const LONGEST = 86_400_000
 /** Maximum number of entries that are deleted at the same time. */
 const AT_ONCE = 64
@@ -18,7 +18,7 @@ interface Candidate {
   readonly text: string
   /** The greatest number in it. */
   readonly number: number
-  /** Since when it is free, then since when the floor is raised above it, as clock time. */
+  /** The clock time at which it became free, and later the one at which the floor was raised above it. */
   since: number
   isBelowFloor: boolean
 }
@@ -53,12 +53,12 @@ export class FreeEntries {
     this.#deleted = deleted
   }
 
-  /** Whether there are entries that are free and not deleted. */
+  /** Whether some free entries are not deleted yet. */
   get isLeft(): boolean {
     return this.#candidates.size > 0
   }
 
-  /** Takes the newest entry of a key. */
+  /** Call with the newest entry of a key. */
   see(key: string, { text, entry }: Found): void {
     if (text === undefined || !isFree(entry)) {
       this.#candidates.delete(key)

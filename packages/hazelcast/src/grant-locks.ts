@@ -31,8 +31,8 @@ type Held = RequestStatus & { readonly state: 'held' }
 type Decide = <O extends Operation>(operation: O) => Promise<OutcomeOf<O>>
 
 /**
- * Executes operations. The entries of the keys decide between boxes. The exclusive keys of its grants are also locked
- * on the members, which excludes programs in other languages.
+ * Executes operations. The entries of the keys decide between boxes. The exclusive keys of this box's grants are also
+ * locked on the members, which excludes programs in other languages.
  */
 export class GrantLocks {
   readonly #place: HazelcastPlace
@@ -72,16 +72,16 @@ export class GrantLocks {
   }
 
   /**
-   * A request is not granted at once. So the keys that were locked for it are unlocked before it has its place in the
-   * queue: at a distance, that takes several round trips.
+   * Unlocks the keys of a request that is not granted at once. Does so before the request has its place in the queue,
+   * because that takes several round trips from a distant box.
    */
   blocked(id: string): void {
     if (this.#early.delete(id)) void this.#locks.unlock(id)
   }
 
   /**
-   * A request will probably be granted, so its keys are locked meanwhile. Called in the same tick as a change of an
-   * entry is sent: the client writes both to its connection at once, and a second write would cost as much as a call.
+   * Locks the keys of a request that will probably be granted. Called in the tick in which a change of an entry is
+   * sent: the client writes both to its connection at once, and a second write would cost as much as a call.
    */
   granting({ id, claims }: LockRequest, lease: number): void {
     const keys = exclusiveKeys(claims)
@@ -92,8 +92,8 @@ export class GrantLocks {
   }
 
   /**
-   * A request is about to be put at several keys, which takes several round trips. If it is likely to get them, locks
-   * them.
+   * Called before a request joins the queues of several keys, which takes several round trips. If it will probably get
+   * the keys, locks them.
    */
   standing({ type, request, lease }: Enqueue | CheckIn): void {
     const keys = exclusiveKeys(request.claims)
@@ -101,7 +101,7 @@ export class GrantLocks {
       this.granting(request, lease)
   }
 
-  /** A request is being removed, so its keys are unlocked meanwhile. */
+  /** Unlocks the keys of a request while it is being removed. */
   releasing(id: string): void {
     void this.#locks.unlock(id)
   }
@@ -131,7 +131,8 @@ export class GrantLocks {
       case 'commit': {
         const { guard, release } = operation
         const outcome = await this.#decide(operation)
-        // The caller need not wait. A later lock of this box comes before or after the unlock: they are counted.
+        // The caller need not wait. A later lock of this box may come before or after the unlock, because locks are
+        // counted.
         if (guard && release && outcome.state === 'committed') void this.#unlockWritten(guard.request)
         return outcome
       }
@@ -222,12 +223,12 @@ export class GrantLocks {
     }
     const kept = await this.#orAbandon(request, this.#locks.reuse(id, lease))
     if (kept === 'held') {
-      // Nothing reports that other programs wait, so this is valid only until they get their next chance.
+      // Members do not report that other programs wait, so this is valid only until these get their next chance.
       const isUncontended = this.#watchUncontended(request)
       return isUncontended ? { ...status, isUncontended } : status
     }
     this.#abandon(request)
-    // Another program has the lock. The caller waits for it as for another box.
+    // If another program has taken a lock, the caller waits for it as for another box.
     return kept === 'lost'
       ? { state: 'gone' }
       : this.#acquire({ type: 'enqueue', request: next, lease, wait })

@@ -1,8 +1,8 @@
-/** The sign of a box that it still holds its grants. */
+/** The sign by which a box shows that it still holds its grants. */
 export interface GrantSign {
-  /** Which of the signs of the session: a later one has a greater number. */
+  /** The number of the sign within its session. A later sign has a greater number. */
   readonly sign: number
-  /** How often it was sent. */
+  /** The count of the session's signs when this one was sent. It increases each time. */
   readonly count: number
   /** Whether another box has ended it. */
   readonly hasEnded: boolean
@@ -17,7 +17,7 @@ export function encodeGrantSign({ sign, count, hasEnded }: GrantSign): string {
   return JSON.stringify(hasEnded ? [sign, count, 1] : [sign, count])
 }
 
-/** Undefined for the text of another program. */
+/** Returns undefined for the text of another program. */
 export function decodeGrantSign(text: string): GrantSign | undefined {
   try {
     const [sign, count, ended] = JSON.parse(text) as unknown[]

@@ -21,19 +21,20 @@ export function coveredGrants(requests: readonly KeyRequest[]): CoveredGrant[] {
 interface Known {
   /** Undefined if there was none. */
   readonly found: (GrantSign & { readonly text: string }) | undefined
-  /** When it was first found with this count, and with this number, as clock time. */
+  /** The clock times at which it was first found with this count, and with this number. */
   readonly countAt: number
   readonly signAt: number
-  /** When it was last looked up, as clock time. */
+  /** The clock time at which it was last looked up. */
   readonly lookedAt: number
   /** The greatest number to which an entry referred before it was last looked up. */
   readonly asked: number
 }
 
 /**
- * The signs of boxes that they still hold their grants. A grant lives for its lease after this box first found the
- * newest count of the sign to which its entry refers. As with its entry, that is never before its own deadline. Whoever
- * takes such a grant ends the sign first, so that the box of the grant can't renew it meanwhile.
+ * The signs by which boxes show that they still hold their grants. A grant lives for its lease after this box first
+ * found the newest count of the sign to which its entry refers. As with an entry, the holder's own deadline is never
+ * later than that. A box that takes such a grant ends the sign first, so that the box of the grant can't renew it
+ * meanwhile.
  */
 export class GrantSigns {
   readonly #store: Pick<EntryStore, 'get' | 'replace' | 'remove'>
@@ -45,9 +46,9 @@ export class GrantSigns {
   readonly #looking = new Map<string, Promise<void>>()
 
   /**
-   * @param session of this box.
+   * @param session returns the session of this box.
    * @param own the grants of this box.
-   * @param diedBefore the clock time by which a session had died; -Infinity if it may live.
+   * @param diedBefore returns the clock time by which a session had died; -Infinity if it may live.
    */
   constructor(
     store: Pick<EntryStore, 'get' | 'replace' | 'remove'>,
@@ -81,7 +82,8 @@ export class GrantSigns {
   }
 
   /**
-   * When the sign has last renewed a grant, as far as it is known, as clock time; -Infinity if its box has died since.
+   * Returns the clock time at which the sign last renewed a grant, as far as it is known; -Infinity if its box has died
+   * since.
    */
   renewedAt(grant: CoveredGrant): number {
     const { session, sign } = grant
@@ -92,7 +94,7 @@ export class GrantSigns {
     return at <= this.#diedBefore(session) ? -Infinity : at
   }
 
-  /** Whether the sign no longer keeps a grant, and never will again, so that others may take it. */
+  /** Whether the sign has stopped renewing a grant for good, so that others may take the grant. */
   hasEnded(grant: CoveredGrant): boolean {
     if (grant.session === this.#session()) return !this.#own.has(grant.id)
     if (this.#isUnknown(grant)) return false
@@ -101,8 +103,8 @@ export class GrantSigns {
   }
 
   /**
-   * Ends the sign of a grant, if it is still the one that this box knows. Otherwise looks it up. @throws what the
-   * client throws
+   * Ends the sign of a grant if it is still the one that this box knows. Otherwise looks it up.
+   * @throws errors of the client
    */
   async end(grant: CoveredGrant): Promise<void> {
     const { session } = grant
@@ -117,7 +119,7 @@ export class GrantSigns {
     // mutant: sign-not-ended
     const isEnded = await this.#store.replace(grantSignKey(session), known.found.text, text)
     if (!isEnded) return this.#read(grant)
-    // Its count is the same, so others know as well how old it is.
+    // Its count is the same, so its age is still known.
     this.#known.set(session, { ...known, found: { ...ended, text } })
   }
 

@@ -33,9 +33,9 @@ import { Sessions } from './sessions.js'
 import { Uncontended } from './uncontended.js'
 
 /**
- * Locks and values on Hazelcast, which offers only compare-and-set of one entry. So the entry of each key has its value
- * and its locks, and one compare-and-set decides the operations of a tick on it. The keys of exclusive grants are also
- * locked in an IMap, where programs in other languages lock them.
+ * Keeps locks and values on Hazelcast, which offers only compare-and-set of one entry. So the entry of each key has its
+ * value and its locks, and one compare-and-set decides the operations of a tick on it. The keys of exclusive grants are
+ * also locked in an IMap, where programs in other languages lock them.
  */
 export class HazelcastEngine implements Engine {
   readonly name: string
@@ -210,7 +210,7 @@ export class HazelcastEngine implements Engine {
     try {
       const outcome = await this.#operations.execute(operation)
       this.#own.done(asked, outcome)
-      // The holders learn of it although this process may end at once.
+      // This process may end at once, so first make sure that the holders are notified.
       if (asked.type === 'forceRelease' || asked.type === 'revoke') await this.#hints.settled()
       return outcome
     } catch (error) {
@@ -230,7 +230,7 @@ export class HazelcastEngine implements Engine {
       if (session === this.#session) this.#receive({ type, id, key })
       else {
         this.#hints.send(session, { type, id, key, text })
-        // A hint may be lost. Then this box passes the request over.
+        // If the hint is lost, this box passes over the request.
         if (type === 'wake') this.#listener?.reserved(key)
       }
     }
@@ -262,7 +262,7 @@ export class HazelcastEngine implements Engine {
     )
   }
 
-  /** Frees the members' locks of a request that was lost. Anybody may have sent the hint. */
+  /** Frees the members' locks of a request, if it was lost. Checks that first, because any client can send the hint. */
   async #checkLost(request: LockRequest): Promise<void> {
     const left = await this.#operations.present([request]).catch(() => undefined)
     if (left?.size === 0) await this.#memberLocks.unlock(request.id)

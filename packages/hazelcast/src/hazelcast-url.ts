@@ -4,7 +4,7 @@ import { checkOptions, percentDecoded, shown, urlParameters } from 'signalbox/en
 
 /** A cluster, and the map in it whose keys are locked. */
 export interface HazelcastPlace {
-  /** For messages: the URL without user, password and query. */
+  /** The URL without user, password and query, for messages. */
   readonly name: string
   readonly config: ClientConfig
   /** The names of the other maps begin with this name. */
@@ -59,7 +59,7 @@ export function configuredPlace({ hazelcast, map, ...rest }: ExistingHazelcast):
   return { name, config, map: mapName(map) }
 }
 
-/** Returns the names of the maps: whose keys are locked, of the boxes, and of the keys. */
+/** Returns the names of the three maps: for the locks, for the boxes, and for the entries of keys. */
 export function mapNames(map: string): readonly [locks: string, table: string, values: string] {
   return [map, `${map}${TABLE}`, `${map}${VALUES}`]
 }

@@ -22,8 +22,8 @@ const MAX_LENGTH = 16_384
 const KEPT = 60_000
 
 /**
- * Sends hints to other boxes. Each box listens to one entry. What is written there is only sent, never read, so that
- * late, lost and overwritten hints are all the same.
+ * Sends hints to other boxes. Each box listens to one entry. No box reads that entry, so it does not matter whether a
+ * hint is late, lost or overwritten.
  */
 export class Hints {
   readonly #map: () => Promise<IMap<string, string>>
@@ -44,7 +44,7 @@ export class Hints {
     this.#waiting.set(session, [message])
   }
 
-  /** Resolves when all hints have arrived, or it is known that they have not. */
+  /** Resolves when all hints have arrived or have failed. */
   async settled(): Promise<void> {
     await new Promise<void>(resolve => endOfTick(resolve))
     await answered(Promise.allSettled(this.#underway), this.#clock).catch(() => undefined)

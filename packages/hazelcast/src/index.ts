@@ -1,6 +1,6 @@
 /**
  * The Hazelcast engine of Signalbox. `open` and `diagnose` of Signalbox import this package when a URL begins with
- * `hazelcast:`. It uses only what the entries of `signalbox` export. Start reading at `hazelcast-engine.ts`.
+ * `hazelcast:`. It uses only exports of the package `signalbox`. Start reading at `hazelcast-engine.ts`.
  *
  * @module
  */

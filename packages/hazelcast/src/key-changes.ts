@@ -29,7 +29,7 @@ const PATIENT_LOCK_AFTER = 2000
  * milliseconds.
  */
 const LOCKED_LATER = 20
-/** The longest pause before the first further try of a change that can wait, and of any, in milliseconds. */
+/** Maximum pause before the first retry of a change that can wait, and before any retry, in milliseconds. */
 const BACK_OFF = { first: 4, most: 200 }
 /** Maximum time for which a member waits for other boxes that have locked the entry, in milliseconds. */
 const LOCK_WAIT = 3000
@@ -37,8 +37,8 @@ const LOCK_WAIT = 3000
 const LOCK_LEASE = 0
 
 /**
- * What this box knows of an entry that other boxes have changed within the first time is old after the second, in
- * milliseconds. A change of it would probably fail, which costs more than to read it first.
+ * If other boxes have changed an entry within the first time, the copy in this box is stale after the second, in
+ * milliseconds. A change of a stale copy would probably fail, which costs more than reading the entry first.
  */
 const SHARED = { for: 5000, fresh: 100 }
 
@@ -64,7 +64,7 @@ export type Opener<S> = new (key: string, entry: KeyEntry, context: EntryContext
 /** Work on an entry. It has no other effects, because it may be done several times. */
 export interface Work<S, T> {
   run(state: S): T
-  /** Takes the outcome of each try before it is saved. */
+  /** Receives the outcome of each try before it is saved. */
   tried?(outcome: T): void
   /** Whether the work with this outcome can wait for the changes of other boxes. */
   canWait?(outcome: T): boolean
@@ -84,11 +84,11 @@ export interface EntryParts {
   readonly floor: Pick<Floor, 'get' | 'isValid'>
   /** Called with each entry that is found or saved. */
   readonly seen: (key: string, found: Found) => void
-  /** Does work that may be done twice again while connections are lost. */
+  /** Does work, and repeats it while connections are lost. Doing it twice must be harmless. */
   readonly repeat: <T>(work: () => Promise<T>, until?: number) => Promise<T>
   /** Makes the entries of the session outlive a lease. */
   readonly extendFor: (lease: number) => Promise<void>
-  /** Whether they outlive it already. */
+  /** Whether the entries of the session already outlive a lease. */
   readonly outlives: (lease: number) => boolean
   readonly nextMark: () => Mark
   readonly nextVersion: (above: number) => number
@@ -122,7 +122,7 @@ interface Job<S> {
   reject(error: unknown): void
 }
 
-/** Changes the entry of one key by compare-and-set: the work of a tick shares one. */
+/** Changes the entry of one key by compare-and-set. The work of a tick shares one compare-and-set. */
 export class KeyChanges<S extends OpenState> {
   readonly #key: string
   readonly #Opener: Opener<S>
@@ -132,9 +132,9 @@ export class KeyChanges<S extends OpenState> {
   #known: Found | undefined
   /** Whether this box has read or written the entry that it knows. Any client can send a hint. */
   #isCertain = false
-  /** When it was learned, as clock time. */
+  /** The clock time at which the entry was learned. */
   #knownAt = -Infinity
-  /** When another box was last found to have changed the entry, as clock time. */
+  /** The clock time at which another box was last found to have changed the entry. */
   #sharedAt = -Infinity
   /** Whether other boxes were faster with the last change. */
   #isContended = false
@@ -170,7 +170,7 @@ export class KeyChanges<S extends OpenState> {
     return !this.#isRunning && this.#batch.size === 0
   }
 
-  /** Does work on the newest entry, perhaps several times, and saves what the last run of it changed. */
+  /** Does work on the newest entry, perhaps several times, and saves the changes of its last run. */
   change<T>(work: Work<S, T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const answer = resolve as (outcome: unknown) => void
@@ -180,8 +180,8 @@ export class KeyChanges<S extends OpenState> {
   }
 
   /**
-   * Another box has changed the entry, as a hint says. Anybody may have sent the hint: a change of a false text fails,
-   * and nothing else is decided without a read.
+   * Handles a hint that another box has changed the entry. Any client can send it: a change of a false text fails, and
+   * everything else is decided only after a read.
    * @param text the new entry, if it is known.
    */
   changed(text: string | undefined): void {
@@ -216,15 +216,16 @@ export class KeyChanges<S extends OpenState> {
     }
   }
 
-  /** If other boxes are faster, jobs that have arrived since join the next try. */
+  /** Tries until the jobs are done. If other boxes are faster, jobs that have arrived since join the next try. */
   async #tryUntilDone(jobs: Job<S>[]): Promise<(() => void)[]> {
     const { clock, distance } = this.#parts
     const began = clock.now()
     const until = jobs[0]!.since + TIMEOUT
-    // Whether the entry was read since the last of the jobs came: only then is one answered that changes nothing.
+    // Whether the entry was read after the last of the jobs arrived. Only then can jobs that change nothing be
+    // answered.
     let isFresh = false
     let canWait = false
-    // How often another box was faster than a change of what was known.
+    // Number of times that another box was faster than a change of the known entry.
     let losses = 0
     for (let tries = 0; ; tries++) {
       if (tries > 0 && clock.now() >= until)
@@ -237,7 +238,7 @@ export class KeyChanges<S extends OpenState> {
       // Other boxes consider a session dead if it has requests and no entry.
       if (!this.#parts.outlives(lease)) await this.#parts.repeat(() => this.#parts.extendFor(lease), until)
       const known = this.#known
-      // Nothing that was read for this change is old, however long that took.
+      // An entry that was read for this change is fresh enough, however long that took.
       const isUsable = known?.text !== undefined && (tries > 0 || !this.#isOld)
       const found = isUsable ? known : await this.#nothing(until)
       const looking = this.#parts.look(found.entry.locks.requests, () => this.overdue)
@@ -251,7 +252,7 @@ export class KeyChanges<S extends OpenState> {
       canWait = jobs.every(({ work }, at) => work.canWait?.(outcomes[at]))
       // mutant: take-without-end
       if (state.isChanged && state.signsToEnd?.length) {
-        // Otherwise the boxes of these grants could still renew them. What a sign says now may change the decision.
+        // Otherwise the boxes of these grants could still renew them. The current signs may change the decision.
         await this.#end(state.signsToEnd, until)
         continue
       }
@@ -308,7 +309,7 @@ export class KeyChanges<S extends OpenState> {
     return new this.#Opener(this.#key, entry, context, clock)
   }
 
-  /** The entry of a key that has none. */
+  /** Returns an empty entry for a key that has none. */
   async #nothing(until: number): Promise<Found> {
     const { floor, repeat } = this.#parts
     return { text: undefined, entry: emptyEntry(await repeat(async () => floor.get(), until)) }
@@ -368,8 +369,8 @@ export class KeyChanges<S extends OpenState> {
   }
 
   /**
-   * Finds out whether a change was applied whose reply was lost. Sends it again if it was not, which is harmless
-   * because it is the same change.
+   * Finds out whether a change with a lost reply was applied. Resends it if it was not, which is harmless because it is
+   * the same change.
    */
   async #settle(found: Found, text: string, mark: Mark, until: number, cause: unknown): Promise<boolean> {
     const { clock, store } = this.#parts
@@ -402,7 +403,7 @@ export class KeyChanges<S extends OpenState> {
     return this.#learn(await repeat(() => store.get(this.#key), until))
   }
 
-  /** Takes a text that was read for the newest one. */
+  /** Treats a text that was read as the newest one. */
   #learn(text: string | undefined): Found {
     if (this.#known && this.#known.text === text) {
       this.#isCertain = true

@@ -10,14 +10,14 @@ const MAX_LENGTH = 4096
 /** The entries of all keys that this box uses. */
 export class KeyEntries {
   readonly #parts: EntryParts
-  /** The most recently used last. */
+  /** The most recently used one comes last. */
   readonly #keys = new Map<string, KeyChanges<OpenEntry>>()
 
   constructor(parts: EntryParts) {
     this.#parts = parts
   }
 
-  /** Does work on the newest entry of a key, perhaps several times, and saves what the last run of it changed. */
+  /** Does work on the newest entry of a key, perhaps several times, and saves the changes of its last run. */
   async change<T>(key: string, work: Work<OpenEntry, T>): Promise<T> {
     const changes = this.#of(key)
     try {
@@ -46,12 +46,12 @@ export class KeyEntries {
     return this.#keys.get(key)?.overdue.filter(({ set }) => !set) ?? []
   }
 
-  /** Another box has changed the entry of a key. @param text the new entry, if it is known. */
+  /** Call when another box has changed the entry of a key. @param text the new entry, if it is known. */
   changed(key: string, text: string | undefined): void {
     this.#keys.get(key)?.changed(text)
   }
 
-  /** Anything may have happened. */
+  /** Forgets all known entries, because other boxes may have changed them. */
   forgetAll(): void {
     for (const changes of this.#keys.values()) changes.changed(undefined)
   }

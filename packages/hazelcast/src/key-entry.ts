@@ -20,14 +20,14 @@ export interface KeyRequest {
   /** Its lifetime after its last heartbeat, in milliseconds. */
   readonly ttl: number
   /**
-   * The change that was its last heartbeat. While it stays the same, the TTL runs down. Of a set at another key than
-   * the first: the change with which it came.
+   * The change that was its last heartbeat. While it stays the same, the TTL runs down. For a set at a key other than
+   * the first, the change with which it came.
    */
   readonly heartbeat: string
   /** The lease that it asked for, in milliseconds. */
   readonly lease: number
   readonly number: number
-  /** When it was queued, by the wall clock of its box, for `inspect`. */
+  /** The time at which it was queued, by the wall clock of its box, for `inspect`. */
   readonly since: number
   readonly label?: string | undefined
   /** The sign of its session that renews its grant; undefined if each renewal changes the entry. */
@@ -40,7 +40,7 @@ export interface KeyRequest {
 export interface SetHome {
   /** The claims on its other keys. */
   readonly others: readonly Claim[]
-  /** The stamps of writes without a lock that were made to its other keys since it stands there. */
+  /** The stamps of writes without a lock to its other keys, since it is in their queues. */
   readonly overwritten: readonly (readonly [key: string, stamp: number])[]
 }
 
@@ -83,7 +83,7 @@ export interface KeyLocks {
   readonly isAwaited: boolean
 }
 
-/** All that is kept of a key: its value, the IDs recorded with it, and its locks. One compare-and-set changes it. */
+/** The stored state of a key: its value, the IDs recorded with it, and its locks. One compare-and-set changes it. */
 export interface KeyEntry {
   /** The version of the last change of the value or of its IDs. */
   readonly stamp: number

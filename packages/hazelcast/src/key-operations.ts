@@ -45,21 +45,21 @@ import { ROOM, WaitingRoom } from './waiting-room.js'
 /** Operations that change a request that is in its entries. */
 type Change = Exclude<Extract<Operation, { readonly request: LockRequest }>, Enqueue | CheckIn | Renew>
 
-/** Number of sessions whose signs are looked up for a key, unless one has just missed its turn. */
+/** Maximum number of sessions whose signs are looked up for a key, unless one has just missed its turn. */
 const LOOKED_UP = 8
 
-/** Where entries are, and how they are locked. */
+/** The store of entries, and their locks. */
 export type EntryPlace = Pick<EntryParts, 'store' | 'locks'>
 
 /** Locks and unlocks the keys of requests on the members, while changes of their entries are under way. */
 export interface MemberLocksOfRequests {
-  /** A request is about to be put at several keys. */
+  /** Called before a request joins the queues of several keys. */
   standing(operation: Enqueue | CheckIn): void
-  /** A change is sent that grants a request, unless another box was faster. */
+  /** Called when a change is sent that grants a request, unless another box is faster. */
   granting(request: LockRequest, lease: number): void
-  /** A request is not granted at once, perhaps long before it has its place in the queue. */
+  /** Called when a request is not granted at once, perhaps long before it has its place in the queue. */
   blocked(id: string): void
-  /** A change is sent that removes a request, unless another box was faster. */
+  /** Called when a change is sent that removes a request, unless another box is faster. */
   releasing(id: string): void
 }
 
@@ -93,18 +93,18 @@ export interface OperationParts {
     | 'of'
     | 'swept'
   >
-  /** Takes the hints of saved decisions. */
+  /** Receives the hints of saved decisions. */
   readonly notify: Notify
   /** Called with a holder of another session for which a request now waits. */
   readonly waitsFor: (session: string, message: Message) => void
   readonly members: MemberLocksOfRequests
   /** Called when it is unknown whether a change was applied. */
   readonly unclear: () => void
-  /** Called before an enqueue is decided. True: it was withdrawn. */
+  /** Called before an enqueue is decided. Returns whether it was withdrawn. */
   readonly isWithdrawn: (request: LockRequest) => boolean
 }
 
-/** Executes operations on the entries of their keys. It knows nothing of the locks on the members. */
+/** Executes operations on the entries of their keys. Does not lock keys on the members itself. */
 export class KeyOperations {
   readonly #parts: OperationParts
   readonly #entries: KeyEntries
@@ -226,7 +226,7 @@ export class KeyOperations {
     return this.#leaving.left(id)
   }
 
-  /** Another box has changed the entry of a key. @param text the new entry, if it is known. */
+  /** Call when another box has changed the entry of a key. @param text the new entry, if it is known. */
   changed(key: string, text: string | undefined): void {
     if (key === ROOM) this.#room.changed()
     else this.#entries.changed(key, text)
@@ -241,7 +241,7 @@ export class KeyOperations {
     )
   }
 
-  /** Does nothing by itself any more. */
+  /** Stops all work in the background. */
   end(): void {
     this.#dead.end()
     this.#decisions.end()
@@ -255,12 +255,14 @@ export class KeyOperations {
     if (this.#free.isLeft) await this.#parts.sessions.leaveFree()
   }
 
-  /** Removes the entries and requests of dead boxes, as the regular sweep does. Rejects if the box may not do so. */
+  /**
+   * Removes the entries and requests of dead boxes, as the regular sweep does. Rejects if the sweep may be incomplete.
+   */
   sweep(): Promise<void> {
     return this.#sweeper.sweep()
   }
 
-  /** Anything may have happened. */
+  /** Forgets everything that is known of entries and signs, because other boxes may have changed them. */
   forgetAll(): void {
     this.#entries.forgetAll()
     this.#grants.drop()
@@ -429,12 +431,12 @@ export class KeyOperations {
   async #alive({ type, session, requests }: Alive): Promise<SignOutcome> {
     const ids = requests.map(({ id }) => id)
     const sending = this.#unlessFailed(async () => {
-      // A waiting request renews no lease, and must not look dead.
+      // A waiting request renews no lease, but its session must not look dead.
       await Promise.all([this.#signs.send(session, ids), this.#parts.sessions.keep()])
     })
     const byKey = new Map<string, LockRequest[]>()
     for (const request of requests) {
-      // A set checks in.
+      // Sets check in instead.
       if (this.#isOfSets(request)) continue
       const { key } = request.claims[0]!
       byKey.set(key, [...(byKey.get(key) ?? []), request])
@@ -501,7 +503,7 @@ export class KeyOperations {
     }
   }
 
-  /** Tells the holders of a key that a request waits for it. */
+  /** Notifies the holders of a key that a request waits for it. */
   #tellHolders(key: string, { session }: LockRequest): void {
     const known = this.#entries.known(key)
     for (const other of known?.entry.locks.requests ?? [])
@@ -555,7 +557,8 @@ export class KeyOperations {
   }
 
   /**
-   * Looks up the signs of the sessions of requests, if there are any. Never rejects: without them, boxes seem to live.
+   * Looks up the signs of the sessions of requests, if there are any. Never rejects: without signs, boxes are
+   * considered alive.
    */
   #lookUpSignsOf(requests: readonly KeyRequest[]): Promise<unknown> | undefined {
     if (requests.length === 0) return undefined
@@ -563,7 +566,7 @@ export class KeyOperations {
     return answered(looking, this.#parts.clock, HEARTBEAT_INTERVAL).catch(() => undefined)
   }
 
-  /** Whether a request for a key alone waits there, and its box seems to be silent. */
+  /** Whether a request for only this key waits, and its box seems to be silent. */
   #hasSilent(key: string): boolean {
     return this.#entries.overdue(key).some(each => each.phase === 'waiting' && !this.#isCovered(each))
   }
@@ -578,7 +581,7 @@ export class KeyOperations {
 
   async #sweep(key: string): Promise<void> {
     if (key === ROOM) return this.#room.sweep()
-    // Without them, boxes are taken to be alive.
+    // Without signs, boxes are considered alive.
     await this.#lookUpSigns([key]).catch(() => undefined)
     const pointers = await this.#decisions.at(key, (state, machine, now) => {
       machine.decide({ type: 'sweepExpired', keys: [key] }, now)

@@ -1,7 +1,7 @@
 import type { LockRequest } from 'signalbox/engine'
 
 /**
- * The requests of this box that are leaving their keys. What this box knows of these entries still has them, and its
+ * The requests of this box that are leaving their keys. The entries that this box knows still contain them, but its
  * next requests can be granted as if they were gone.
  */
 export class Leaving {
@@ -19,7 +19,7 @@ export class Leaving {
     return this.#requests.get(id)
   }
 
-  /** A request leaves its keys until this settles. */
+  /** Records that a request leaves its keys until this settles. */
   until<T>({ id }: LockRequest, left: Promise<T>): Promise<T> {
     this.#requests.set(id, left)
     const over = (): void => void this.#requests.delete(id)
@@ -27,7 +27,7 @@ export class Leaving {
     return left
   }
 
-  /** A commit leaves these keys as soon as this settles. */
+  /** Records that a commit leaves these keys as soon as this settles. */
   deciding(keys: readonly string[], decision: Promise<unknown>): void {
     for (const key of keys) this.#deciding.set(key, decision)
     const over = (): void => {

@@ -6,11 +6,11 @@ import { answered, MIN_CALL_TIME, NoAnswerError, pause, RETRY_PAUSE } from './ca
 import { closeHalfDead, dropClosed, eventConnections, repeatOnce, unrefAll } from './client-internals.js'
 import { mapNames, type HazelcastPlace } from './hazelcast-url.js'
 
-/** Settings of a client unless its configuration says otherwise. */
+/** Default settings of a client. */
 const PROPERTIES = {
   // It would log to standard output. Everything important is reported as an error.
   'hazelcast.logging.level': 'OFF',
-  // When a silent connection is closed, in milliseconds; the default is a minute.
+  // Time after which a silent connection is closed, in milliseconds. The default of the package is a minute.
   'hazelcast.client.heartbeat.timeout': 15_000,
 }
 
@@ -75,7 +75,7 @@ export class Link {
   #eventConnections: readonly object[] = []
   #checking: Timer | undefined
   #failures = 0
-  /** Whether each request that is sent again is counted as a failure. */
+  /** Whether each resent request is counted as a failure. */
   #countsRepeats = false
 
   /** @param mailbox the key of the entry to which other boxes write hints for this one; empty for none. */
@@ -94,7 +94,7 @@ export class Link {
     this.#clients = new Reconnector(() => this.#connect(), clock)
   }
 
-  /** As long as this stays the same, no request was sent again, by the client or from member to member. */
+  /** A counter of failures. While it stays the same, neither the client nor a member has resent a request. */
   get failures(): number {
     return this.#countsRepeats ? this.#failures : ++this.#failures
   }
@@ -113,8 +113,8 @@ export class Link {
   }
 
   /**
-   * Does work that may be done twice. If a connection is lost or a member ends meanwhile, does it again.
-   * @param until when to give up, as clock time.
+   * Does work, and repeats it if a connection is lost or a member ends meanwhile. Doing it twice must be harmless.
+   * @param until the clock time at which to give up.
    */
   async repeat<T>(work: () => Promise<T>, until = this.#clock.now() + CONNECT_TIMEOUT): Promise<T> {
     for (;;) {
@@ -205,7 +205,7 @@ export class Link {
     this.#countsRepeats = repeatOnce(client, failed) && smartRouting
     const removed = (): void => {
       failed()
-      // It may have taken entries along. Perhaps this client had no connection to it.
+      // Entries may be lost with that member, even if this client had no connection to it.
       this.#listener.missed()
     }
     client.getCluster().addMembershipListener({ memberAdded: failed, memberRemoved: removed })
@@ -259,7 +259,7 @@ export class Link {
     unrefAll(client)
     const before = this.#eventConnections
     this.#eventConnections = eventConnections(client)
-    // A member reports changes over its own connection: none between an old connection and a new one.
+    // A member reports changes over its own connection, so changes between an old connection and a new one were missed.
     const isSame =
       before.length === this.#eventConnections.length &&
       before.every((each, index) => each === this.#eventConnections[index])

@@ -19,18 +19,18 @@ export class MapLocks {
   readonly #failures: () => number
   /** Running calls that lock or unlock. */
   readonly #calls = new Set<Promise<unknown>>()
-  /** How often each key is locked, or about to be locked, and not yet unlocked. */
+  /** Number of times that each key is locked, or about to be locked, and not yet unlocked. */
   readonly #wanted = new Map<string, number>()
-  /** The failures before each of these keys was locked. */
+  /** The counter of failures before each of these keys was locked. */
   readonly #lockedAt = new Map<string, number>()
-  /** The keys that are locked twice, because they were renewed, and the failures before that. */
+  /** The keys that are locked twice because they were renewed, with the counter of failures before that. */
   readonly #twice = new Map<string, number>()
   /** The latest unlock of each key, until its reply. */
   readonly #unlocking = new Map<string, Promise<unknown>>()
   /** The keys that are being unlocked completely. Until that is done, this client does not lock them. */
   readonly #clearing = new Map<string, Promise<void>>()
 
-  /** @param failures as long as it returns the same, no request was sent twice. */
+  /** @param failures a counter: while it returns the same number, no request was sent twice. */
   constructor(map: () => Promise<KeyMap>, hazelcast: Package, clock: Clock, failures: () => number) {
     this.#failures = failures
     this.#map = map
@@ -40,7 +40,7 @@ export class MapLocks {
 
   /**
    * Locks a key. Returns false if another program has locked it. If the lock is granted after the timeout, unlocks it.
-   * @param wait how long the member waits for that program, in milliseconds.
+   * @param wait maximum time that the member waits for that program, in milliseconds.
    * @param keepsAlive whether the process stays alive until then.
    */
   async tryLock(key: string, wait: number, lease: number, keepsAlive: boolean): Promise<boolean> {
@@ -114,7 +114,8 @@ export class MapLocks {
   }
 
   /**
-   * The key is no longer locked twice. @param isTooMany whether to revert a lock, unless the key was unlocked since.
+   * Records that the key is no longer locked twice.
+   * @param isTooMany whether to revert a lock, unless the key was unlocked since.
    */
   async #notTwice(map: KeyMap, key: string, isTooMany: boolean): Promise<void> {
     if (this.#twice.delete(key) && isTooMany)
@@ -234,15 +235,15 @@ export class MapLocks {
   }
 }
 
-/** The time from a request during which its lock certainly lasts without renewal, in milliseconds. */
+/** Returns the time from a request during which its lock certainly lasts without renewal, in milliseconds. */
 export function guaranteedLease(lease: number): number {
   return memberLease(lease) - SECOND
 }
 
 /**
- * The lease to request from a member: one to two seconds more. A member checks for expired leases once a second, and
- * ends those that expire within that second. So a lock may end almost a second early, and a lock with a lease of 0 is
- * never held.
+ * Returns the lease to request from a member: one to two seconds more. A member checks for expired leases once a
+ * second, and ends those that expire within that second. So a lock may end almost a second early, and a lock with a
+ * lease of 0 is never held.
  */
 function memberLease(lease: number): number {
   return Math.floor(lease / SECOND) * SECOND + 2 * SECOND

@@ -2,19 +2,19 @@ import type { Clock, Timer } from 'signalbox/engine'
 import { pause } from './call.js'
 import { guaranteedLease, type MapLocks } from './map-locks.js'
 
-/** How old the locks of a grant may get before other programs get a chance at them, in milliseconds. */
+/** Maximum age of the locks of a grant before other programs get a chance to lock the keys, in milliseconds. */
 export const YIELD_AFTER = 5
 /** Maximum wait of the first attempt, for a lock that is just being released, in milliseconds. */
 const ATTEMPT_WAIT = 25
 /**
- * How long the first call waits on the member for another program; each further one waits twice as long. In
- * milliseconds.
+ * Maximum time that the first call waits on the member for another program, in milliseconds. Each further call waits
+ * twice as long.
  */
 const FIRST_WAIT = 1000
 const MAX_WAIT = 30_000
 /**
- * The lease of such a call, which is renewed at once. So if the box has died or given up, the lock ends soon. In
- * milliseconds.
+ * The lease of such a call, in milliseconds. It is renewed at once. So if the box has died or given up, the lock ends
+ * soon.
  */
 const WAIT_LEASE = 0
 
@@ -24,9 +24,9 @@ interface Holding {
   readonly keys: readonly string[]
   /** The keys that are locked. */
   readonly locked: Set<string>
-  /** Until when these keys surely stay locked, unless an operator unlocks them, as clock time. */
+  /** The clock time until which these keys certainly stay locked, unless an operator unlocks them. */
   until: number
-  /** When the last of them was locked, as clock time. */
+  /** The clock time at which the last of them was locked. */
   since: number
   lease: number
   /** Set while all keys are tried at once. */
@@ -119,7 +119,7 @@ export class MemberLocks {
     return true
   }
 
-  /** If a lock was lost, unlocks all, so that they are locked again in their order. */
+  /** Renews the locks. If one was lost, unlocks all, so that they are locked again in their order. */
   async #renewOrDrop(holding: Holding): Promise<boolean> {
     if (await this.#renew(holding)) return !holding.isReleased
     await this.#unlockKeys(holding)
@@ -163,8 +163,8 @@ export class MemberLocks {
   }
 
   /**
-   * Unlocks all keys of a grant, and stops waiting for more. Settles when they are unlocked, also if an earlier call
-   * does it. Never throws: what remains locked ends with its lease.
+   * Unlocks all keys of a grant, and stops waiting for more. Settles when they are unlocked, even if an earlier call
+   * unlocks them. Never throws: remaining locks end with their leases.
    */
   async unlock(id: string): Promise<void> {
     const before = this.#unlocking.get(id)
@@ -216,8 +216,8 @@ export class MemberLocks {
   }
 
   /**
-   * A call can't be cancelled, so the first one is short. But the place in the member's queue ends with the call, so if
-   * other programs hold the lock for long, only a longer call succeeds.
+   * Waits until all keys are locked. A call can't be cancelled, so the first one is short. But the place in the
+   * member's queue ends with the call, so if other programs hold the lock for long, only a longer call succeeds.
    */
   async #waitFor(holding: Holding): Promise<void> {
     let wait = FIRST_WAIT
@@ -230,7 +230,7 @@ export class MemberLocks {
         const key = holding.keys[next]!
         await this.#lock(holding, key, wait, WAIT_LEASE)
         if (!holding.locked.has(key)) wait = Math.min(2 * wait, MAX_WAIT)
-        // Check-ins renew the other locks until the last is there. One may have been lost since.
+        // Check-ins renew the other locks until the last one is acquired. One may have been lost since.
         else if (holding.locked.size === holding.keys.length) await this.#renewOrDrop(holding)
         else if (!(await this.#mapLocks.renew(key, holding.lease))) await this.#unlockKeys(holding)
       } catch {

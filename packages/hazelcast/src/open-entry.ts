@@ -60,7 +60,7 @@ export interface Pointer {
 /** The part of a set in this entry. */
 interface SetPart {
   set: SetHome | SetPointer
-  /** When it expires here: only the first key decides that. */
+  /** The clock time at which it expires; Infinity unless this is its home. */
   expires: number
 }
 
@@ -72,7 +72,9 @@ interface SetPart {
 export class OpenEntry extends MemoryState {
   /** Whether an operation has changed anything. */
   isChanged = false
-  /** The grants that were removed although signs still renew them. These have to end before the change is saved. */
+  /**
+   * The grants that were removed although signs still renew them. These signs must be ended before the change is saved.
+   */
   readonly signsToEnd: CoveredGrant[] = []
   readonly key: string
   readonly #entry: KeyEntry
@@ -81,8 +83,8 @@ export class OpenEntry extends MemoryState {
   readonly #before = new Map<Request, { readonly record: KeyRequest; readonly expires: number }>()
   readonly #parts = new Map<Request, SetPart>()
   /**
-   * The requests with a new expiry. It may equal the one before, if this box has just seen that for the first time, but
-   * others have seen it earlier.
+   * The requests with a new expiry. It may equal the old one, if this box has only just seen that. Other boxes have
+   * seen it earlier.
    */
   readonly #renewed = new Set<Request>()
   /** The grants that refer to these signs from now on. */
@@ -155,12 +157,12 @@ export class OpenEntry extends MemoryState {
     super.remove(request)
   }
 
-  /** Without sets whose home is another key: they leave as it says, because they may have committed. */
+  /** Omits sets whose home is another key. Their home decides when they leave, because they may have committed. */
   override requestsOf(session: string): Request[] {
     return super.requestsOf(session).filter(request => !this.#isPointer(request))
   }
 
-  /** Those of these requests whose boxes are known to be dead. */
+  /** Returns those requests of a session that are known to be dead. */
   deadOf(session: string): Request[] {
     return this.requestsOf(session).filter(({ expires }) => expires === -Infinity)
   }
@@ -178,7 +180,7 @@ export class OpenEntry extends MemoryState {
     }
   }
 
-  /** Lets a grant refer to a sign of its session, which renews it from now on. */
+  /** Makes a grant refer to a sign of its session, which renews it from now on. */
   cover(id: string, sign: number): void {
     this.#covered.set(this.request(id)!, sign)
     this.isChanged = true
@@ -273,14 +275,15 @@ export class OpenEntry extends MemoryState {
     return now >= expires && !isCoveredNow
   }
 
-  /** The request of a set in this entry; undefined for any other. */
+  /** Returns the request of a set in this entry; undefined for any other. */
   part(id: string): Request | undefined {
     const request = this.request(id)
     return request && this.#parts.has(request) ? request : undefined
   }
 
   /**
-   * Puts a set at the end of the queue. The caller must then grant what it can. @param ttl of a home, in milliseconds.
+   * Puts a set at the end of the queue. Then the caller must grant the requests whose turn it is. @param ttl its TTL if
+   * this is its home, in milliseconds.
    */
   appendPart({ id, session, claims, label }: LockRequest, lease: number, ttl: number): void {
     const claim = claims.find(each => each.key === this.key)!
@@ -314,7 +317,7 @@ export class OpenEntry extends MemoryState {
     this.isChanged = true
   }
 
-  /** Takes the grant of a set back, which its box has not used. @param ttl in milliseconds. */
+  /** Takes back a grant that the box of a set has not used. @param ttl in milliseconds. */
   waitPart(id: string, ttl: number): void {
     const request = this.part(id)
     if (!request) return
@@ -344,7 +347,7 @@ export class OpenEntry extends MemoryState {
     this.isChanged = true
   }
 
-  /** Whether a set must not stand here again. */
+  /** Whether a set has ended here, so that it must not join the queue again. */
   hasEnded(id: string): boolean {
     return this.#ended.includes(id)
   }
@@ -355,13 +358,13 @@ export class OpenEntry extends MemoryState {
     this.isChanged = true
   }
 
-  /** The keys that were written without a lock since a set stands here, with the stamps of these writes. */
+  /** The keys that were written without a lock since a set is in this queue, with the stamps of these writes. */
   overwritten(id: string): ReadonlyMap<string, number> {
     const set = this.#parts.get(this.request(id)!)?.set
     return new Map(set && 'others' in set ? set.overwritten : [])
   }
 
-  /** The other keys of a set whose home this is. */
+  /** Returns the other keys of a set whose home this is. */
   othersOf(id: string): readonly string[] {
     const request = this.part(id)
     const set = request && this.#parts.get(request)!.set
@@ -377,7 +380,7 @@ export class OpenEntry extends MemoryState {
     this.isChanged = true
   }
 
-  /** Turns the claim of a set on this key into a shared one, at home also those on its other keys. */
+  /** Turns the claim of a set on this key into a shared one. If this is its home, also its claims on the other keys. */
   sharePart(id: string): void {
     const request = this.request(id)
     const part = request && this.#parts.get(request)
@@ -389,7 +392,7 @@ export class OpenEntry extends MemoryState {
     this.isChanged = true
   }
 
-  /** The sets that hold this key or wait for it, and whose first key is another one. */
+  /** Returns the sets that hold this key or wait for it, and whose first key is another one. */
   pointers(): Pointer[] {
     return [...this.#parts].flatMap(([request, { set }]) => {
       const { id, session, phase } = request
@@ -399,12 +402,12 @@ export class OpenEntry extends MemoryState {
     })
   }
 
-  /** The sets that hold this key, and whose first key is another one. */
+  /** Returns the sets that hold this key, and whose first key is another one. */
   holders(): Pointer[] {
     return this.pointers().filter(({ isHere }) => isHere)
   }
 
-  /** Whether a set is here since the same change. */
+  /** Whether a set is still here, since the same change. */
   hasPointer({ id, since }: Pointer): boolean {
     return this.pointers().some(each => each.id === id && each.since === since)
   }
@@ -451,11 +454,11 @@ export class OpenEntry extends MemoryState {
     }
   }
 
-  /** A set leaves this key. */
+  /** Updates {@link isAwaited} when a set leaves this key. */
   #left(id: string): void {
     const isAwaited = this.#context.isAwaited(id, this.key)
     if (isAwaited === undefined) return
-    // Others may wait for a set that stands here.
+    // Others may wait for a set that is still here.
     const isLast = !Array.from(this.requests()).some(each => each.id !== id && this.#parts.has(each))
     this.#isAwaited = isAwaited || (this.#isAwaited && !isLast)
   }
@@ -498,7 +501,7 @@ export class OpenEntry extends MemoryState {
   }
 }
 
-/** The key whose entry decides about a set: the first one. */
+/** Returns the home of a set: its first key, whose entry decides about it. */
 export function homeOf(claims: readonly Claim[]): string {
   return claims.reduce((least, { key }) => (key < least ? key : least), claims[0]!.key)
 }

@@ -3,8 +3,9 @@ import { marked, textOfMark, type KeyEntry, type KeyRequest, type Mark } from '.
 import type { EntryContext } from './open-entry.js'
 
 /**
- * The sets that wait for others, as a state of the lock table. Each claims its keys exclusively here, whatever it wants
- * of them, so that of two sets with a common key only one is granted. Its text is that of the entry of a key.
+ * The sets that wait for others, as a state of the lock table. Each claims its keys exclusively here, regardless of its
+ * actual claims, so that of two sets with a common key only one is granted. The state is stored in the format of a
+ * key's entry.
  */
 export class OpenRoom extends MemoryState {
   /** Whether an operation has changed anything. */

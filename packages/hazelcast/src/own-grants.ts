@@ -4,18 +4,18 @@ import type { EntryStore } from './entry-store.js'
 import { decodeGrantSign, encodeGrantSign, grantSignKey } from './grant-sign-text.js'
 
 /**
- * The shortest lease that the sign keeps, in milliseconds. Others look at the sign once a second, so it is too coarse
+ * The shortest lease that the sign renews, in milliseconds. Others look up the sign once a second, so it is too coarse
  * for a shorter one.
  */
 const COVERED_FROM = 3000
 /** Maximum number of entries in which grants are renewed at the same time. */
 const RENEWED_AT_ONCE = 64
-/** How often a sign is sent again that an earlier attempt may have changed. */
+/** Maximum number of attempts to send a sign. An earlier attempt may have changed it. */
 const MAX_TRIES = 3
 /** Maximum time to send a sign, in milliseconds. */
 const TIMEOUT = 5000
 
-/** The renewal of a grant, as its entry has it. A `covered` grant refers to the sign. */
+/** The result of the renewal of a grant in its entry. A `covered` grant refers to the sign. */
 export type RenewedInEntry = 'lost' | 'renewed' | 'covered'
 
 /** The parts of the engine that the grants of a box use. */
@@ -25,7 +25,7 @@ export interface OwnGrantsParts {
   readonly session: () => string
   /** Makes the entries of the session outlive its longest lease. */
   readonly keep: () => Promise<void>
-  /** Does work that may be done twice again while connections are lost. */
+  /** Does work, and repeats it while connections are lost. Doing it twice must be harmless. */
   readonly repeat: <T>(work: () => Promise<T>, until?: number) => Promise<T>
 }
 
@@ -50,26 +50,26 @@ export class OwnGrants {
   readonly #renewals = new TickBatcher<(sent: Promise<number | undefined>) => void>(() => this.#send())
   /** The number of the last sign. */
   #last = 0
-  /** How often any sign was sent, or may have been. No text is sent twice. */
+  /** Number of times that any sign was sent, or may have been. So no text is sent twice. */
   #count = 0
-  /** The sign that grants may refer to, as its entry says; undefined if there is none. */
+  /** The sign to which grants may refer, as in its entry; undefined if there is none. */
   #current: { readonly sign: number; text: string; sentAt: number } | undefined
   #creating: Promise<number | undefined> | undefined
-  /** When this box has last given up a sign, as clock time. */
+  /** The clock time at which this box last gave up a sign. */
   #endedAt = -Infinity
 
   constructor(parts: OwnGrantsParts) {
     this.#parts = parts
   }
 
-  /** When the grants that refer to this sign were renewed by it, as clock time. */
+  /** Returns the clock time at which this sign last renewed its grants, or at which this box gave it up. */
   renewedAt(sign: number): number {
     return this.#current?.sign === sign ? this.#current.sentAt : this.#endedAt
   }
 
   /**
-   * Renews a grant. Returns false if it was lost. Throws errors of the client, or `inEntry`.
-   * @param inEntry renews it in its entry, which is to refer to this sign if there is one.
+   * Renews a grant. Returns false if it was lost. Throws errors of the client or of `inEntry`.
+   * @param inEntry renews it in its entry, and makes the entry refer to the given sign, if any.
    */
   async renew(
     operation: Renew,
@@ -93,30 +93,30 @@ export class OwnGrants {
     return renewed !== 'lost'
   }
 
-  /** Whether the sign keeps a grant. */
+  /** Whether the sign renews a grant. */
   has(id: string): boolean {
     return this.#covered.has(id)
   }
 
-  /** A grant may be lost, so it is renewed in its entry again. */
+  /** Call when a grant may be lost. Its next renewal is in its entry again. */
   doubt(id: string): void {
     this.#covered.delete(id)
   }
 
-  /** An operation is about to change the entry of a request, or to remove it. Settles as that does. */
+  /** Call with an operation that changes or removes the entry of a request. Settles as the operation does. */
   async changes<T>(id: string, change: Promise<T>): Promise<T> {
     const isCovered = this.#covered.delete(id)
     try {
       return await change
     } catch (error) {
-      // Otherwise the sign would keep a grant that this box no longer knows.
+      // Otherwise the sign would renew a grant that this box no longer knows.
       // mutant: failed-change-keeps-sign
       if (isCovered) this.drop()
       throw error
     }
   }
 
-  /** Renews each grant in its entry again: anything may have happened there. */
+  /** Gives up the sign. The next renewal of each grant is in its entry again, because the entry may have changed. */
   drop(): void {
     if (!this.#current) return
     this.#current = undefined
@@ -174,7 +174,7 @@ export class OwnGrants {
     return undefined
   }
 
-  /** Returns the sign that entries may refer to; undefined if none can be written. */
+  /** Returns the sign to which entries may refer; undefined if none can be written. */
   #sign(): Promise<number | undefined> {
     if (this.#current) return Promise.resolve(this.#current.sign)
     return (this.#creating ??= this.#create()
@@ -182,7 +182,9 @@ export class OwnGrants {
       .finally(() => (this.#creating = undefined)))
   }
 
-  /** The entry of the sign exists before any other entry refers to it: a sign that is missing has ended. */
+  /**
+   * Creates the entry of a sign. No other entry may refer to the sign before that, because a missing sign has ended.
+   */
   async #create(): Promise<number | undefined> {
     const { store, clock, session, keep } = this.#parts
     await keep()

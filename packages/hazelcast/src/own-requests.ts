@@ -4,10 +4,10 @@ import type { LockRequest, Operation, RequestStatus } from 'signalbox/engine'
 /** The requests of this box that may be in entries. */
 export class OwnRequests {
   readonly #requests = new Map<string, LockRequest>()
-  /** Those that can probably be granted, because a hint or an entry said so. */
+  /** The requests that can probably be granted, according to a hint or an entry. */
   readonly #woken = new Set<string>()
 
-  /** An operation is about to be sent. */
+  /** Call before an operation is sent. */
   sent(operation: Operation): void {
     // The enqueue of a request that checks in may have failed, although it was executed.
     if (operation.type === 'enqueue' || operation.type === 'checkIn')
@@ -15,7 +15,7 @@ export class OwnRequests {
     if (operation.type === 'extendOrYield') this.#requests.set(operation.next.id, operation.next)
   }
 
-  /** An operation has its outcome. */
+  /** Call with the outcome of an operation. */
   done(operation: Operation, outcome: unknown): void {
     switch (operation.type) {
       case 'enqueue':
@@ -44,12 +44,12 @@ export class OwnRequests {
     }
   }
 
-  /** An enqueue has failed. */
+  /** Call when an enqueue has failed. */
   failed(id: string): void {
     this.#remove(id)
   }
 
-  /** A hint or an entry has said that keys are reserved for the request. */
+  /** Call when a hint or an entry shows that keys are reserved for the request. */
   woken(id: string): void {
     if (this.#requests.has(id)) this.#woken.add(id)
   }
@@ -81,7 +81,7 @@ function shared(request: LockRequest): LockRequest {
   return { ...request, claims: request.claims.map(({ key }) => ({ key, mode: 'shared' })) }
 }
 
-/** The keys that a request claims exclusively. */
+/** Returns the keys that a request claims exclusively. */
 export function exclusiveKeys(claims: readonly Claim[]): readonly string[] {
   return claims.filter(({ mode }) => mode === 'exclusive').map(({ key }) => key)
 }

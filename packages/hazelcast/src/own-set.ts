@@ -3,12 +3,12 @@ import type { LockRequest, WaitTerms } from 'signalbox/engine'
 /** A set of this box. */
 export interface OwnSet {
   readonly request: LockRequest
-  /** Of its last enqueue or check-in. */
+  /** The terms of its last enqueue or check-in. */
   terms: WaitTerms
   stage: 'waiting' | 'standing' | 'held' | 'ended'
   /** Whether it has entered the waiting room. */
   isInRoom: boolean
-  /** Its keys for which other sets wait in the waiting room; undefined if it is not known. */
+  /** Its keys for which other sets wait in the waiting room; undefined if they are not known. */
   wanted: ReadonlySet<string> | undefined
   /** Whether the waiting room was asked, and no other set waits there for its keys. */
   mayPass: boolean
@@ -20,8 +20,8 @@ export interface OwnSet {
   readonly here: Set<string>
   /** The check of its keys after a hint. */
   waking: Promise<boolean> | undefined
-  /** When it last began to enter the queues, as clock time. */
+  /** The clock time at which it last began to enter the queues. */
   began: number
-  /** Whether it has stood at home since then. */
+  /** Whether it has been in the queue of its home since then. */
   hasStood: boolean
 }

@@ -26,7 +26,11 @@ export class Reads {
     this.#dead = dead
   }
 
-  /** @param set has its keys, so that what this box knows of them since then need not be read. */
+  /**
+   * Reads values and IDs.
+   * @param set a set that has its keys. For these keys, entries that this box has seen since then are used without a
+   * read.
+   */
   async read({ keys, ids }: ReadSet, set?: string): Promise<ReadOutcome> {
     const found = await this.values([...keys, ...ids.map(({ key }) => key)], set)
     const now = Date.now()
@@ -51,7 +55,7 @@ export class Reads {
     )
   }
 
-  /** The entry of a key since this box has it for a set, as far as this box knows it. */
+  /** Returns the value in the known entry of a key, if the set has the key there; otherwise undefined. */
   #known(key: string, set: string): KeyValue | undefined {
     const entry = this.#decisions.entries.certain(key)?.entry
     if (!entry?.locks.requests.some(({ id, phase }) => id === set && phase !== 'waiting')) return undefined
@@ -86,7 +90,7 @@ export class Reads {
       )
       const decided = homes.find(({ change }) => change)
       if (decided?.change) {
-        // The box that committed it may have died, and this one may be closed at once.
+        // Writes it now: the box that committed it may have died, and this one may be closed at once.
         await this.#dead.free(key).catch(() => undefined)
         return withChange(found, decided.change)
       }

@@ -25,7 +25,10 @@ export class Reports {
   readonly #sessions: Pick<Sessions, 'isDead' | 'lookUpNow' | 'of'>
   readonly #lookUpSigns: (key: string) => Promise<boolean>
 
-  /** @param lookUpSigns looks up whether boxes whose requests wait for a key live. Returns whether that was unknown. */
+  /**
+   * @param lookUpSigns looks up whether the boxes of requests that wait for a key live. Returns whether that was
+   * unknown.
+   */
   constructor(
     decisions: Decisions,
     room: WaitingRoom,
@@ -90,7 +93,7 @@ export class Reports {
   async removeEnded(sessions: readonly string[]): Promise<void> {
     const ended = new Set(sessions)
     for (const session of sessions) await this.#room.revoke(session)
-    // A box that has come back since is not among them.
+    // The sessions that are still dead. A box that has come back since is not among them.
     const dead = new Set<string>()
     const withSets: string[] = []
     await inParts(await this.#scan.usedBy(sessions), async key => {
@@ -109,7 +112,7 @@ export class Reports {
           machine.decide({ type: 'cancel', request }, now)
       })
     })
-    // Only now are the requests at their homes removed.
+    // By now, the requests at their homes are removed.
     await inParts(withSets, key => this.#dead.free(key, dead))
   }
 
@@ -150,9 +153,7 @@ export class Reports {
   }
 }
 
-/**
- * Does work on keys, not on all of them at the same time. A key whose entry another program has written is left out.
- */
+/** Does work on keys, on a limited number at a time. Skips keys whose entries another program has written. */
 async function inParts<T>(keys: readonly string[], work: (key: string) => Promise<T>): Promise<T[]> {
   const done: T[] = []
   for (let at = 0; at < keys.length; at += AT_ONCE)

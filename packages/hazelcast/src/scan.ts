@@ -36,7 +36,7 @@ export class Scan {
 
   /**
    * Returns the keys that have requests of these sessions or commits that are not applied. It may miss an entry that is
-   * changed meanwhile: boxes that use a key remove the requests of dead ones themselves.
+   * changed meanwhile. That is harmless, because boxes that use a key remove the requests of dead boxes themselves.
    */
   async usedBy(sessions: readonly string[]): Promise<string[]> {
     const { Predicates } = this.#package
@@ -45,8 +45,8 @@ export class Scan {
   }
 
   /**
-   * Returns the keys of entries that have neither a value nor requests, and that were last used by this time before
-   * now. An entry of the future counts, too: its box had a wrong clock.
+   * Returns the keys of entries that have neither a value nor requests, and that were last used at least this many
+   * milliseconds ago. Also returns entries from the future, which come from a box with a wrong clock.
    */
   async unused(time: number): Promise<string[]> {
     const { Predicates } = this.#package
@@ -71,8 +71,8 @@ export class Scan {
   }
 
   /**
-   * Not all of these fields are 0. A member may find no field at all in an entry that is changed meanwhile, so it must
-   * not be asked for those that are greater: it would miss that entry.
+   * Returns a predicate: not all of these fields are 0. A member may find no field at all in an entry that is changed
+   * meanwhile. So the predicate must not ask for greater values, or it would miss that entry.
    */
   #notZero(fields: readonly string[]) {
     const { Predicates } = this.#package
@@ -92,7 +92,7 @@ export class Scan {
     return this.#keys(predicate, Predicates.and(Predicates.instanceOf(JSON_CLASS), predicate))
   }
 
-  /** @param otherwise the predicate if another program has written entries that are no JSON. */
+  /** @param otherwise the predicate to use if another program has written entries that are not JSON. */
   async #keys(predicate: Predicate, otherwise: Predicate): Promise<string[]> {
     const map = await this.#map()
     try {

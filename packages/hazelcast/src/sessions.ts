@@ -3,13 +3,13 @@ import type { Clock, SessionInfo } from 'signalbox/engine'
 import { answered } from './call.js'
 
 /**
- * How much longer than its longest lease the entry of a session lives, so that not every lease writes it, in
- * milliseconds.
+ * Time for which the entry of a session lives in addition to twice its longest lease, in milliseconds. So not every
+ * lease writes it.
  */
 const MARGIN = 30_000
 /** Minimum time between two look-ups of a session that was found to be dead, in milliseconds. */
 const RECHECK_AFTER = 1000
-/** Maximum number of sessions that are not looked up each time. */
+/** Maximum number of sessions whose look-ups are cached. */
 const MAX_LOOKED_UP = 4096
 /** The time at which a session ended is kept for this long, in milliseconds. */
 const RETENTION = 7 * 86_400_000
@@ -29,7 +29,7 @@ export class Sessions {
   readonly #looking = new Set<string>()
   /** The longest lease of this session, in milliseconds. */
   #longest = 0
-  /** Until when the first entry of this session exists, unless a clock jumps, as clock time. */
+  /** The clock time until which the first entry of this session exists, unless a clock jumps. */
   #until = -Infinity
 
   constructor(map: () => Promise<IMap<string, string>>, clock: Clock) {
@@ -91,7 +91,7 @@ export class Sessions {
     const now = this.#clock.now()
     const unknown = sessions.filter(session => {
       const { at, isDead } = this.#lookedUp.get(session) ?? { at: -Infinity, isDead: false }
-      // A session that lives has entries for at least the second time.
+      // The entries of a live session exist for at least the second time.
       const isKnown = now - at < (isDead ? RECHECK_AFTER : MARGIN)
       return session !== this.#own?.session && !isKnown && !this.#looking.has(session)
     })
@@ -124,13 +124,16 @@ export class Sessions {
     return silent.filter(session => Number(ends.get(expiryKey(session)) ?? Infinity) < now)
   }
 
-  /** Whether this box must clean up now. @param interval for which no other box does. @throws errors of the client */
+  /**
+   * Whether this box must clean up now.
+   * @param interval time for which no other box does, in milliseconds @throws errors of the client
+   */
   async isSweeper(interval: number): Promise<boolean> {
     const map = await this.#map()
     return (await answered(map.putIfAbsent(SWEPT_KEY, this.#own!.session, interval), this.#clock)) === null
   }
 
-  /** Boxes will have to look for entries that are free, because this one no longer does. Never throws. */
+  /** Leaves a mark, so that other boxes look for free entries after this one has ended. Never throws. */
   async leaveFree(): Promise<void> {
     try {
       const key = `${FREE}${Date.now() - (Date.now() % FREE_PERIOD)}`
@@ -226,7 +229,7 @@ function expiryKey(session: string): string {
   return `${LIFE}${session}`
 }
 
-/** Undefined if another program has written the entry. Then it only shows that the session lives. */
+/** Returns undefined if another program has written the entry. Then the entry only shows that the session lives. */
 function infoOf(text: string): SessionInfo | undefined {
   try {
     const { session, host, pid, label } = JSON.parse(text) as SessionInfo

@@ -8,8 +8,7 @@ import { othersOf } from './set-rules.js'
 import type { WaitingRoom } from './waiting-room.js'
 
 /**
- * How long it matters that it is unknown whether a set has committed, in milliseconds: until no attempt to leave
- * follows.
+ * Time for which a set with an unknown commit is remembered, in milliseconds. After that, no attempt to leave follows.
  */
 const UNCLEAR_FOR = 600_000
 
@@ -19,7 +18,7 @@ export class SetExits {
   readonly #room: WaitingRoom
   readonly #apply: (home: string, decided: Decided) => Promise<void>
   readonly #clock: Clock
-  /** The sets of which it is unknown whether they have committed. */
+  /** The sets that may have committed. */
   readonly #unclear = new Map<string, 'underway' | 'unknown'>()
 
   /** @param apply writes a commit to its other keys. */
@@ -35,22 +34,22 @@ export class SetExits {
     this.#clock = clock
   }
 
-  /** A commit of the set is about to be decided. */
+  /** Call before a commit of the set is decided. */
   committing(id: string): void {
     if (!this.#unclear.has(id)) this.#unclear.set(id, 'underway')
   }
 
-  /** The set was released by its commit. */
+  /** Call when a commit has released the set. */
   committed(id: string): void {
     this.#unclear.delete(id)
   }
 
-  /** The commit of the set was refused. An earlier one may still be applied. */
+  /** Call when a commit of the set was rejected. An earlier one may still be applied. */
   refused(id: string): void {
     if (this.#unclear.get(id) === 'underway') this.#unclear.delete(id)
   }
 
-  /** It stays unknown whether the commit of the set was decided. */
+  /** Call when it stays unknown whether a commit of the set was decided. */
   undecided(id: string): void {
     this.#unclear.set(id, 'unknown')
     this.#clock.after(UNCLEAR_FOR, () => this.#unclear.delete(id), false)

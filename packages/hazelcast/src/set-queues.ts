@@ -7,8 +7,8 @@ import type { OwnSet } from './own-set.js'
 import { grant, isForeign, isFree, otherMax } from './set-rules.js'
 
 /**
- * A set comes to its home within this time after it began to enter the queues, or never, in milliseconds. Other boxes
- * wait longer before they take a set that is missing there for dead.
+ * Maximum time from the moment when a set begins to enter the queues until it is at its home, in milliseconds. It does
+ * not enter later. Other boxes wait longer before they consider a set dead that is missing there.
  */
 const ENTER_WITHIN = 2000
 
@@ -29,7 +29,7 @@ type Stood =
     }
   | { readonly state: 'mismatch'; readonly max: number }
 
-/** Questions of the queues of sets about other requests. */
+/** The parts of the engine that the queues of sets use. */
 export interface SetQueuesParts {
   readonly decisions: Decisions
   readonly clock: Clock
@@ -45,7 +45,7 @@ export class SetQueues {
   readonly #clock: Clock
   readonly #areFree: (keys: readonly string[]) => boolean
   readonly #waits: (key: string, request: LockRequest) => void
-  /** When a set last had to wait on each key, as clock time. */
+  /** The clock time at which a set last had to wait on each key. */
   readonly #busy = new Map<string, number>()
 
   constructor({ decisions, clock, areFree, waits }: SetQueuesParts) {
@@ -62,8 +62,8 @@ export class SetQueues {
   }
 
   /**
-   * Enters the queues of all keys; if it stands there already, keeps its place. Returns undefined if all keys are kept
-   * for it.
+   * Enters the queues of all keys; if the set is in a queue already, it keeps its place. Returns undefined if all keys
+   * are kept for it.
    * @param onlyFree whether to enter only queues in which it need not wait.
    * @param aim the number with which its home grants it, if all keys have smaller ones; 0 if it does not yet.
    */
@@ -88,7 +88,7 @@ export class SetQueues {
       claims.map(async claim => ({ claim, at: await this.#standAt(set, claim, terms, onlyFree, aim) })),
     )
     const errors = settled.flatMap(each => (each.status === 'rejected' ? [each.reason as Error] : []))
-    // If one change may have been applied, the request may be somewhere.
+    // If one change may have been applied, the request may be in a queue.
     const error = errors.find(each => each instanceof IndeterminateError) ?? errors[0]
     if (error) throw error
     const stood = settled.flatMap(each => (each.status === 'fulfilled' ? [each.value] : []))
@@ -108,7 +108,7 @@ export class SetQueues {
     return { state: 'blocked', isAwaited: blocked.every(({ isAwaited }) => isAwaited) }
   }
 
-  /** The waiting room has granted the set. */
+  /** Call when the waiting room has granted the set. */
   beginStanding(set: OwnSet): void {
     if (set.stage !== 'waiting') return
     set.stage = 'standing'
@@ -131,7 +131,7 @@ export class SetQueues {
     )
   }
 
-  /** Finds the keys that are kept for the set, as this box has read or written. */
+  /** Finds the keys that are kept for the set, in entries that this box has read or written. */
   findKept(set: OwnSet): void {
     const { id, claims } = set.request
     for (const { key } of claims) {
@@ -143,14 +143,17 @@ export class SetQueues {
     }
   }
 
-  /** The set has its home, but not all other keys. Its box may die, so that it must not have its lease yet. */
+  /**
+   * Takes back the grant of a set that has its home but not all other keys. Its box may die, so it must not have its
+   * lease yet.
+   */
   async waitAtHome(set: OwnSet, terms: WaitTerms): Promise<void> {
     set.granted = 0
     const { id, claims } = set.request
     await this.#decisions.at(homeOf(claims), state => state.waitPart(id, entryTtl(terms)))
   }
 
-  /** A number above those of all keys, as far as they are known. */
+  /** Returns a number above those of all keys, as far as they are known. */
   numberAbove({ claims }: LockRequest): number {
     const { entries } = this.#decisions
     const known = claims.map(({ key }) => entries.known(key)?.entry.locks.number ?? 0)
@@ -187,7 +190,7 @@ export class SetQueues {
         else if (isHome && (set.hasStood || now - set.began > ENTER_WITHIN)) return { state: 'ended', number }
         else if (onlyFree && !isFree(state, machine, request, claim, now))
           return { state: 'blocked', number, isForeign: isForeign(state, request) }
-        // A set that waits there comes first.
+        // A set in the waiting room comes first.
         // mutant: pass-waiting-room
         else if (onlyFree && claim.mode === 'exclusive' && state.isAwaited && !set.mayPass)
           return { state: 'blocked', number, isAwaited: true }
@@ -200,7 +203,7 @@ export class SetQueues {
         if (part.phase === 'waiting')
           return { state: 'blocked', number, isForeign: isForeign(state, request), hasJoined: !isPresent }
         const isGranted = isHome && aim > number
-        // Others may share the key, so that it has to know the number before it is used.
+        // Other sets may share the key, so its entry must have the number before the number is used.
         // mutant: free-keys-keep-numbers
         if (aim > number && claim.mode !== 'exclusive') state.raiseNumber(aim)
         if (isGranted) {

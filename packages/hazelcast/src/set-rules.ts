@@ -2,7 +2,7 @@ import type { Claim } from 'signalbox'
 import { Ahead, type LockRequest, type Request, type StateMachine } from 'signalbox/engine'
 import { homeOf, type OpenEntry } from './open-entry.js'
 
-/** The claims of a set on its keys other than the first. */
+/** Returns the claims of a set on its keys other than the first. */
 export function othersOf({ claims }: LockRequest): readonly Claim[] {
   const home = homeOf(claims)
   return claims.filter(({ key }) => key !== home)
@@ -40,7 +40,7 @@ export function isForeign(state: OpenEntry, { session }: LockRequest): boolean {
   return [...state.requests()].some(other => other.session !== session)
 }
 
-/** The `max` with which the key is in use, if the claim has another one. */
+/** Returns the `max` with which the key is in use, if the claim has another one. */
 export function otherMax(state: OpenEntry, claim: Claim): number | undefined {
   if (claim.mode !== 'permits') return undefined
   for (const { claim: other } of state.queue(claim.key) ?? [])

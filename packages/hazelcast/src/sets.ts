@@ -24,10 +24,13 @@ import { SetQueues, type SetQueuesParts } from './set-queues.js'
 import { grant, othersOf } from './set-rules.js'
 import type { InRoom, WaitingRoom } from './waiting-room.js'
 
-/** A set that has ended is remembered for this long, in milliseconds. A key that it leaves later stays marked as awaited. */
+/**
+ * Time for which a set that has ended is remembered, in milliseconds. A key that it leaves later stays marked as
+ * awaited.
+ */
 const ENDED_FOR = 10_000
 
-/** Questions and actions of sets on other requests. */
+/** The parts of the engine that sets use. */
 export interface SetsParts extends SetQueuesParts {
   readonly room: WaitingRoom
   readonly leaving: Pick<Leaving, 'decided'>
@@ -85,7 +88,7 @@ export class Sets {
     )
   }
 
-  /** Whether other sets wait in the waiting room for a key of a set that was there; undefined if it is not known. */
+  /** Whether other sets wait in the waiting room for a key of a set that was there; undefined if that is not known. */
   isAwaited(id: string, key: string): boolean | undefined {
     const set = this.#own.get(id) ?? this.#ended.get(id)?.set
     return set?.isInRoom ? (set.wanted?.has(key) ?? true) : undefined
@@ -96,9 +99,7 @@ export class Sets {
     return this.#queues.areBusy(keys)
   }
 
-  /**
-   * Settles when the sets of this box that came before have joined the queues of these keys; undefined if none has to.
-   */
+  /** Settles when earlier sets of this box have joined the queues of these keys; undefined if there are none. */
   entered(claims: readonly Claim[]): Promise<unknown> | undefined {
     const entering = claims.flatMap(({ key }) => this.#entering.get(key) ?? [])
     return entering.length === 0 ? undefined : Promise.allSettled(entering)
@@ -120,7 +121,7 @@ export class Sets {
     const { request, wait } = operation
     if (this.#own.has(request.id)) return this.checkIn({ ...operation, type: 'checkIn' })
     const keys = request.claims.map(({ key }) => key)
-    // Another request that is known to be there is probably still there.
+    // A request that was in a queue before is probably still there.
     const isBehind = this.areWaitedFor(keys)
     const areFree = !isBehind && this.#parts.areFree(keys)
     // A commit of this box frees its keys at once.
@@ -147,7 +148,7 @@ export class Sets {
       let refusal = isLikely
         ? await this.#queues.stand(set, operation, true, this.#queues.numberAbove(request))
         : ({ state: 'blocked', isAwaited: false } as const)
-      // One key may be free of a dead box, and another one of dead sets in the waiting room.
+      // The first try may free a key from a dead box, and the second one a key from dead sets in the waiting room.
       for (let tries = 0; tries < 2 && wait === 0 && refusal?.state === 'blocked'; tries++) {
         if (!(await this.#mayTryAgain(set, refusal.isAwaited))) break
         refusal = await this.#queues.stand(set, operation, true, this.#queues.numberAbove(request))
@@ -199,7 +200,7 @@ export class Sets {
   async woken(id: string): Promise<boolean> {
     const set = this.#own.get(id)
     if (!set || set.stage === 'held') return true
-    // Hints come together.
+    // Several hints arrive together.
     set.waking ??= Promise.resolve().then(() => {
       set.waking = undefined
       return this.#woken(set)
@@ -213,7 +214,7 @@ export class Sets {
       if (status.state !== 'held') return status.state === 'gone'
       this.#queues.beginStanding(set)
     }
-    // The check-in asks the keys of which this box has only hints.
+    // The check-in reads the keys that this box knows only from hints.
     if (this.#queues.seemsKept(set)) return true
     const refusal = await this.#queues.stand(set, set.terms, false, 0)
     return refusal?.state !== 'blocked'
@@ -229,17 +230,17 @@ export class Sets {
     return undefined
   }
 
-  /** A commit of the set is about to be decided. Its box may give up the set before it knows the outcome. */
+  /** Call before a commit of the set is decided. Its box may give up the set before it knows the outcome. */
   committing({ request }: Granted): void {
     this.#exits.committing(request.id)
   }
 
-  /** The commit of the set was refused. An earlier one may still be applied. */
+  /** Call when a commit of the set was rejected. An earlier one may still be applied. */
   refused({ request }: Granted): void {
     this.#exits.refused(request.id)
   }
 
-  /** It stays unknown whether the commit of the set was decided. */
+  /** Call when it stays unknown whether a commit of the set was decided. */
   undecided({ request }: Granted): void {
     this.#exits.undecided(request.id)
   }
@@ -274,7 +275,7 @@ export class Sets {
     return true
   }
 
-  /** Always gives up the keys: whether others wait for any of them is in many entries. */
+  /** Always gives up the keys, because only a read of many entries would show whether others wait for them. */
   async extendOrYield(operation: ExtendOrYield): Promise<RequestStatus> {
     const { request, number, next, lease, wait } = operation
     if (!(await this.release({ type: 'release', request, number })))
@@ -284,7 +285,7 @@ export class Sets {
     return this.enqueue({ type: 'enqueue', request: next, lease, wait })
   }
 
-  /** The set was released by its commit. */
+  /** Call when a commit has released the set. */
   committed({ request }: Granted): void {
     this.#exits.committed(request.id)
     const set = this.#own.get(request.id)
@@ -317,7 +318,7 @@ export class Sets {
     return refusal.state === 'mismatch' ? refusal : { state: 'gone' }
   }
 
-  /** All keys are kept for the set: the home grants it. */
+  /** Grants a set for which all keys are kept, at its home. */
   async #claim(set: OwnSet, operation: Enqueue | CheckIn): Promise<RequestStatus> {
     const { request } = set
     const { read } = operation
@@ -332,7 +333,7 @@ export class Sets {
       return { state: 'gone' }
     }
     if (!isGranted) {
-      // Others may share these keys, so that these have to know the number before it is used.
+      // Other sets may share these keys, so their entries must have the number before the number is used.
       // mutant: shared-keys-keep-numbers
       const greatest = await this.#raise(set)
       if (greatest >= status.number) {
@@ -343,7 +344,7 @@ export class Sets {
     const hasWaited = set.stage === 'standing'
     set.stage = 'held'
     if (!hasWaited) return this.#withRead(set, status, read)
-    // Not waited for: other sets that want its keys can now wait in the queues of these keys.
+    // Not awaited: other sets that want its keys can now wait in the queues of these keys.
     this.#parts.room.leave(request).then(
       wanted => (set.wanted = wanted),
       () => undefined,
@@ -412,7 +413,7 @@ export class Sets {
 
   async #inRoom(set: OwnSet, asking: Promise<InRoom>): Promise<RequestStatus> {
     const { status, wanted } = await asking
-    // While it stands, others may enter the waiting room behind it.
+    // While it is in the queues, others may enter the waiting room behind it.
     set.wanted = set.stage === 'waiting' ? wanted : undefined
     return status
   }

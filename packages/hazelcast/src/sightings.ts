@@ -5,16 +5,16 @@ interface Heartbeat {
 
 interface Sighting {
   readonly heartbeat: string
-  /** As clock time. */
+  /** The clock time at which it was first seen. */
   readonly at: number
   /** The last round in which the request was seen. */
   round: number
 }
 
 /**
- * When this process first saw each heartbeat of each request. Members have no clock that can be read with a change, and
- * the clocks of clients differ. But a box sees a heartbeat after the holder has sent it, so a TTL that counts from then
- * never ends before the holder's own deadline.
+ * Records when this process first saw each heartbeat of each request. Members have no clock that can be read with a
+ * change, and the clocks of clients differ. But a box sees a heartbeat after the holder has sent it, so a TTL that
+ * counts from then never ends before the holder's own deadline.
  */
 export class Sightings {
   readonly #seen = new Map<string, Sighting>()
@@ -38,7 +38,7 @@ export class Sightings {
     if (at <= by) this.#seen.set(id, { heartbeat, at: -Infinity, round })
   }
 
-  /** When a request that was seen expires, as clock time. */
+  /** Returns the clock time at which a request that was seen expires. */
   expiry({ id, ttl }: Heartbeat & { readonly ttl: number }): number {
     return this.#seen.get(id)!.at + ttl
   }

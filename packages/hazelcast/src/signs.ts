@@ -17,21 +17,21 @@ interface Waiter {
 
 /** The signs of another session, as far as this box knows them. */
 interface Known {
-  /** When it was last looked up, as clock time. */
+  /** The clock time at which it was last looked up. */
   readonly lookedAt: number
   /** The newest sign; undefined if none was found yet. */
   readonly text: string | undefined
-  /** When that was first found, as clock time. */
+  /** The clock time at which that was first found. */
   readonly foundAt: number
   /** The requests that it names. */
   readonly ids: ReadonlySet<string>
 }
 
 /**
- * The signs of life of boxes. Each box has one entry, which names the requests that wait, so that they write nothing to
- * their keys. The member drops it if no other follows. A box reads the signs of others only when it matters whether
- * these are silent, and until then assumes that they live. That costs others a place at most: a grant has its own
- * lease.
+ * The signs of life of boxes. Each box has one entry, which names its requests that wait, so that they write nothing to
+ * their keys. The member drops the entry if no other sign follows. A box reads the signs of others only when it matters
+ * whether they are silent, and until then assumes that they live. A wrong assumption costs others at most a place in a
+ * queue, because a grant has its own lease.
  */
 export class Signs {
   readonly #store: SignStore
@@ -83,7 +83,7 @@ export class Signs {
     return this.#valid(session)?.ids.has(id) ?? true
   }
 
-  /** When the last sign of a session came, as far as it is known, as clock time. */
+  /** Returns the clock time at which the last sign of a session came, as far as it is known. */
   seen(session: string): number {
     return this.#valid(session)?.foundAt ?? this.#clock.now()
   }
@@ -98,7 +98,7 @@ function keyOf(session: string): string {
   return `alive/${session}`
 }
 
-/** None for the text of another program. */
+/** Returns no IDs for the text of another program. */
 function idsIn(text: string): ReadonlySet<string> {
   try {
     return new Set((JSON.parse(text) as unknown[]).filter(each => typeof each === 'string'))

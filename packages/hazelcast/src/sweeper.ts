@@ -6,11 +6,11 @@ import type { Reports } from './reports.js'
 import type { Scan } from './scan.js'
 import type { Sessions } from './sessions.js'
 
-/** How often one box of a place cleans up, in milliseconds. */
+/** Interval at which one box of a place cleans up, in milliseconds. */
 const SWEEP_INTERVAL = 60_000
-/** An entry that was unused for this long is taken for one that no open box deletes, in milliseconds. */
+/** Time after which an unused entry is assumed to be one that no open box will delete, in milliseconds. */
 const UNUSED_FOR = 120_000
-/** Maximum number of entries that are looked at at the same time. */
+/** Maximum number of entries that are checked at the same time. */
 const AT_ONCE = 32
 
 /** Removes the requests of dead boxes from keys that are no longer used. */
@@ -42,7 +42,10 @@ export class Sweeper {
     this.#clock = clock
   }
 
-  /** This box is in use. The first time is at random, so that boxes sweep even if none lives for long. */
+  /**
+   * Call when this box is in use, to schedule a sweep. The first one is at a random time, so that boxes sweep even if
+   * none lives for long.
+   */
   used(): void {
     if (this.#timer || this.#isOver) return
     const delay = this.#hasSwept ? SWEEP_INTERVAL : Math.random() * SWEEP_INTERVAL
@@ -63,12 +66,12 @@ export class Sweeper {
     if (await this.#sessions.isSweeper(SWEEP_INTERVAL)) await this.sweep()
   }
 
-  /** Sweeps once. Rejects if it may not be done. */
+  /** Sweeps once. Rejects if the sweep may be incomplete. */
   async sweep(): Promise<void> {
     const { sessions, marks } = await this.#sessions.left(UNUSED_FOR)
     if (sessions.length > 0) {
       await this.#reports.removeEnded(sessions)
-      // They may have used keys until just now.
+      // The sessions may have used keys until just now.
       await this.#sessions.leaveFree()
       await this.#signs.forget(sessions)
       await this.#sessions.forget(sessions)

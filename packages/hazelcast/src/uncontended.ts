@@ -1,6 +1,9 @@
 import type { Clock, Timer } from 'signalbox/engine'
 
-/** The grants of this box whose keys no other request claims, each for as long as its box relies on being notified. */
+/**
+ * The grants of this box whose keys no other request claims. Each is watched for as long as the box relies on being
+ * notified.
+ */
 export class Uncontended {
   readonly #clock: Clock
   readonly #contended: (id: string) => void
@@ -22,7 +25,7 @@ export class Uncontended {
     return true
   }
 
-  /** Another request has come for a key of the grant, or its time is over. */
+  /** Call when another request has come for a key of the grant. Also runs when its time is over. */
   end(id: string): void {
     this.#timers.get(id)?.cancel()
     this.#timers.delete(id)

@@ -28,8 +28,9 @@ export interface InRoom {
 }
 
 /**
- * Where sets wait for other sets. Of two sets that have a common key, only one is granted here, and only then joins the
- * queues of its keys. So no two sets wait for each other in these queues, and all sets enter them in the same order.
+ * The place where sets wait for other sets. Of two sets that have a common key, only one is granted here, and only then
+ * joins the queues of its keys. So no two sets wait for each other in these queues, and all sets enter them in the same
+ * order.
  */
 export class WaitingRoom {
   readonly #changes: KeyChanges<OpenRoom>
@@ -80,12 +81,12 @@ export class WaitingRoom {
     })
   }
 
-  /** Another box has changed the entry. */
+  /** Call when another box has changed the entry. */
   changed(): void {
     this.#changes.changed(undefined)
   }
 
-  /** The requests for each of their keys, as ones that wait. */
+  /** Returns a report of each set for each of its keys, as a waiting request. */
   reports(): Promise<readonly { readonly id: string; readonly report: RequestReport }[]> {
     const now = this.#clock.now()
     return this.#changes.change({
@@ -126,7 +127,7 @@ export class WaitingRoom {
     return new Set(this.#rivals(state, request).map(({ key }) => key))
   }
 
-  /** The other sets that wait here for each key of a set. */
+  /** Returns the other sets that wait here for each key of a set. */
   #rivals(state: OpenRoom, { id, claims }: LockRequest): { key: string; session: string }[] {
     const now = this.#clock.now()
     return claims.flatMap(({ key }) =>

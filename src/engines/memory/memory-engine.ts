@@ -4,7 +4,7 @@ import type { Listener, Operation, OutcomeOf, RequestStatus, SessionInfo } from 
 import { MemoryState } from '../../engine/kit/memory-state.js'
 import { StateEngine, type EngineState, type Hint } from '../../engine/kit/state-engine.js'
 
-/** What the memory engine promises, and what it can't. */
+/** The guarantees of the memory engine. */
 export const memoryGuarantees: Guarantees = {
   engine: 'memory',
   scope: 'thread',
@@ -21,10 +21,10 @@ export const memoryGuarantees: Guarantees = {
   ],
 }
 
-/** What all boxes of one `memory:` name share. */
+/** The state and the listeners that all boxes of one `memory:` name share. */
 export class MemorySpace {
   readonly state: MemoryState
-  /** By session. */
+  /** The listeners, by session. */
   readonly listeners = new Map<string, Listener>()
 
   constructor(clock: Clock) {
@@ -32,7 +32,9 @@ export class MemorySpace {
   }
 }
 
-/** Locks, values and limits in variables, within one thread. Every answer comes at once. */
+/**
+ * Keeps locks, values and limits in variables, for boxes of one thread. Every operation returns its outcome at once.
+ */
 export class MemoryEngine extends StateEngine {
   readonly guarantees = memoryGuarantees
   override readonly reportsContention = true
@@ -60,7 +62,7 @@ export class MemoryEngine extends StateEngine {
   override submit(operation: Operation): unknown {
     this.#askBack(operation)
     const outcome = super.submit(operation)
-    // Read now, because a session that was notified of the operation may have sent another request within it.
+    // Checked after the operation, because a session that it notified may have sent another request meanwhile.
     return isHeld(outcome) && this.#isUncontended(outcome.id) ? { ...outcome, isUncontended: true } : outcome
   }
 
@@ -77,14 +79,14 @@ export class MemoryEngine extends StateEngine {
     this.#space.listeners.get(session)?.[type](about)
   }
 
-  /** Asks the holders of an operation's keys for what they keep unused, before the operation is decided. */
+  /** Asks the holders of an operation's keys to return unused grants, before the operation is decided. */
   #askBack(operation: Operation): void {
     switch (operation.type) {
       case 'enqueue':
         for (const { key } of operation.request.claims) this.#notifyContention(key)
         return
       case 'checkIn': {
-        // A holder that was granted while this thread stood still may not know of the waiter.
+        // A holder that was granted during a stall of this thread may not know of the waiter.
         const request = this.#space.state.request(operation.request.id)
         if (request?.phase === 'waiting') for (const { key } of request.claims) this.#notifyContention(key)
         return
@@ -114,7 +116,7 @@ export class MemoryEngine extends StateEngine {
   #notifyContention(key: string): void {
     const queue = this.#space.state.queue(key)
     if (!queue) return
-    // A copy, because a box gives an unused grant back within the call.
+    // Copies the queue, because a box may return an unused grant during the call.
     for (const { request } of [...queue]) {
       if (request.phase === 'held') this.#space.listeners.get(request.session)?.contended(request.id)
     }

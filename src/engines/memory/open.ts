@@ -2,12 +2,12 @@ import { systemClock } from '../../base/clock.js'
 import { InvalidArgumentError, shown } from '../../base/errors.js'
 import { MemoryEngine, MemorySpace } from './memory-engine.js'
 
-/** The spaces with a name. One lives as long as its thread: its state may be asked for again. */
+/** The spaces by name. They live as long as the thread, because another box may open the same name later. */
 const spaces = new Map<string, MemorySpace>()
 
 /**
- * The engine of a `memory:` URL; what follows the colon names a space that several boxes share.
- * @throws InvalidArgumentError when it has parameters.
+ * Returns the engine of a `memory:` URL. The text after the colon is the name of a space that several boxes share.
+ * @throws InvalidArgumentError if the URL has parameters
  */
 export function openMemory(url: string): MemoryEngine {
   const name = url.slice('memory:'.length)

@@ -12,7 +12,8 @@ import { keyOf, markOf, rowName } from './names.js'
 import { ANY_VERSION, KINDS, MODES, ROLES, STEPS } from './sql-constants.js'
 
 /**
- * What the server executes: operations of the contract, and a revoke with the rows that have requests of the session.
+ * The operations that the server executes: those of the contract, and a revoke with the rows that have requests of the
+ * session.
  */
 export type ServerOperation =
   | Exclude<Operation, { readonly type: 'alive' | 'inspect' | 'list' | 'revoke' }>
@@ -30,16 +31,16 @@ interface ValueArguments {
 /** An operation as arguments of the function `decide` of the schema. */
 export class CallArguments {
   readonly kind: Kind
-  /** The row of its first claim, or of the watched value; empty if it has neither. */
+  /** The row of the first claim, or of the watched value; empty if it has neither. */
   readonly name: string
-  /** The ID of its request, or of the session. */
+  /** The ID of the request, or of the session. */
   readonly id: string
   readonly claims: readonly ClaimArguments[]
   next = ''
   number = 0
   lease = 0
   ttl = 0
-  /** Maximum time until the next check-in of a waiter. */
+  /** Maximum time until the next check-in of a waiter, in milliseconds. */
   heartbeat = 0
   label = ''
   values: readonly ValueArguments[] = []
@@ -52,12 +53,12 @@ export class CallArguments {
     this.claims = claims
   }
 
-  /** The rows of the locks that it needs. */
+  /** The rows of the locks that the operation needs. */
   get rows(): readonly string[] {
     return this.claims.map(({ name }) => name)
   }
 
-  /** The rows that it can change. */
+  /** The rows that the operation can change. */
   get changed(): readonly string[] {
     const values = this.values.filter(({ role }) => role !== ROLES.read)
     return [...this.rows, ...values.map(({ name }) => name)]
@@ -75,7 +76,7 @@ export class CallArguments {
     )
   }
 
-  /** The step in which the server can execute it together with others; 0 if it can't. */
+  /** The step in which the server can execute the operation together with others; 0 if it can't. */
   get step(): 0 | (typeof STEPS)[keyof typeof STEPS] {
     const { kind, claims, values, marks, ttl } = this
     if (!claims.every(isPlain)) return 0
@@ -111,11 +112,11 @@ function isPlain({ mode, key }: ClaimArguments): boolean {
   return mode === MODES.exclusive && key === ''
 }
 
-/** The server stores a later time as this many milliseconds, some 3,000 years. */
+/** Maximum duration that is sent to the server, in milliseconds: some 3,000 years. */
 export const MAX_DURATION = 1e14
-/** How long a watcher is notified without a renewal, in milliseconds. */
+/** Time after which a watch without renewal ends, in milliseconds. */
 export const WATCH_TTL = 60_000
-/** What is invalid in a PostgreSQL text: NUL, and halves of surrogate pairs. */
+/** Characters that are invalid in a PostgreSQL text: NUL, and halves of surrogate pairs. */
 const INVALID_TEXT = /[\0\p{Surrogate}]/gu
 
 export function argumentsOf(operation: ServerOperation): CallArguments {
@@ -167,7 +168,7 @@ export function argumentsOf(operation: ServerOperation): CallArguments {
   }
 }
 
-/** Replaces what PostgreSQL can't store; empty if undefined. */
+/** Replaces the characters that PostgreSQL can't store. Returns an empty text for undefined. */
 export function textOf(text: string | undefined): string {
   return text ? text.replaceAll(INVALID_TEXT, '\ufffd') : ''
 }
@@ -209,12 +210,12 @@ function ofCommit(commit: Commit): CallArguments {
   return args
 }
 
-/** The keys of a commit, each once, in the order in which the server reads them. */
+/** Returns the keys of a commit, each once, in the order in which the server reads them. */
 export function valueKeys({ expect, writes }: Commit): readonly string[] {
   return [...new Set([...expect, ...writes].map(({ key }) => key))]
 }
 
-/** Adds what to read. */
+/** Adds the keys and IDs to read. */
 function reading(args: CallArguments, read: ReadSet | undefined): CallArguments {
   if (!read) return args
   args.values = read.keys.map(key => ({
@@ -242,7 +243,7 @@ function exclusiveKey(key: string): ClaimArguments {
   return claimArguments({ key, mode: 'exclusive' })
 }
 
-/** Adds how long a request and its grant last. */
+/** Adds the lifetimes of a request and its grant. */
 function withTerms(args: CallArguments, terms: WaitTerms): CallArguments {
   args.lease = finite(terms.lease)
   args.ttl = terms.wait > 0 ? finite(entryTtl(terms)) : 0

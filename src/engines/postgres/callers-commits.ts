@@ -3,21 +3,21 @@ import { arrayText, SqlError, type Query } from './clients/sql-client.js'
 import type { Notice } from './outcomes.js'
 import type { Statements } from './statements.js'
 
-/** The first and the longest pause between two looks, in milliseconds. */
+/** The first and the longest pause between two checks, in milliseconds. */
 const MIN_PAUSE = 20
 const MAX_PAUSE = 1000
 
 /**
  * Sends the notices of commits in callers' transactions after these have committed. They are not sent in these
  * transactions, because the server can't prepare a transaction that notifies, and rejects its commit if the queue of
- * notifications is full. Looks for their ends with one statement for all, soon at first, and at least once a second.
+ * notifications is full. One statement checks which of them have ended, soon at first, and then at least once a second.
  */
 export class CallersCommits {
   readonly #query: Query
   readonly #statements: Statements
   readonly #clock: Clock
   readonly #notify: (notices: readonly Notice[]) => unknown
-  /** The notices of transactions that have not ended, by their server's number. */
+  /** The notices of transactions that have not ended, by the number of the transaction on the server. */
   readonly #open = new Map<string, readonly Notice[]>()
   #pause = MIN_PAUSE
   #next: Timer | undefined
@@ -44,7 +44,7 @@ export class CallersCommits {
     this.#lookLater()
   }
 
-  /** Watchers find the changes of transactions that are still open by themselves. */
+  /** Stops checking. Watchers find the changes of transactions that are still open by themselves. */
   close(): void {
     this.#isClosed = true
     this.#next?.cancel()
@@ -66,7 +66,7 @@ export class CallersCommits {
         if (isCommitted && notices) void this.#notify(notices)
       }
     } catch (error) {
-      // A server that was promoted may not know one of them. Then watchers find the changes by themselves.
+      // A server that was promoted may not know one of the transactions. Then watchers find the changes by themselves.
       if (error instanceof SqlError && error.code !== undefined && !error.isUnclear) this.#open.clear()
     }
     this.#lookLater()

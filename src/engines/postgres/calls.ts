@@ -7,7 +7,7 @@ import type { Statements } from './statements.js'
 /** Maximum number of times that a call is sent because the server undid it in favour of another transaction. */
 const MAX_ATTEMPTS = 50
 /**
- * SQLSTATE: the call needs further rows, which have to be locked in order with the others. The detail names them all.
+ * SQLSTATE: the call needs further rows, which must be locked in order with the others. The detail names all of them.
  */
 const NEEDS_ROWS = 'SB001'
 /** Maximum time that the server waits for a row that another transaction has locked, in milliseconds. */
@@ -15,7 +15,7 @@ const ROW_TIMEOUT = 200
 
 /** Options of a call. */
 export interface CallOptions {
-  /** Whether it is part of the caller's transaction. */
+  /** Whether the call is part of the caller's transaction. */
   readonly isWithin?: boolean
   /** Maximum time that the server waits for a row that another transaction has locked, in milliseconds. */
   readonly rowTimeout?: number
@@ -170,8 +170,8 @@ export class Calls {
 }
 
 /**
- * The step of each operation, see `decide` of the schema. An operation that shares a row with an earlier one must be
- * executed after it, so its step is later or 0. Reads come after all steps.
+ * Returns the step of each operation, see `decide` of the schema. An operation that shares a row with an earlier one
+ * must be executed after it, so its step is later or 0. Reads come after all steps.
  */
 function stepsOf(args: readonly CallArguments[]): number[] {
   const last = new Map<string, number>()
@@ -185,8 +185,8 @@ function stepsOf(args: readonly CallArguments[]): number[] {
 }
 
 /**
- * The order in which to execute operations, by their places, and the rows to lock first. Operations on one lock each
- * are executed in the order of their rows. Otherwise the order stays, and all rows are locked first.
+ * Returns the order in which to execute operations, as their places, and the rows to lock first. Operations on one lock
+ * each are executed in the order of their rows. Otherwise the order does not change, and all rows are locked first.
  */
 function orderOf(operations: readonly ServerCall[]): {
   places: readonly number[]

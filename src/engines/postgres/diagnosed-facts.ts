@@ -7,21 +7,21 @@ import { lackingRights } from './rights.js'
 import { schemaState, type SchemaState } from './schema-state.js'
 import { statementsOf } from './statements.js'
 
-/** What a server reports to any user. */
+/** Facts that a server reports to any user. */
 interface ServerFacts {
   readonly version: string
   readonly database: string
   readonly encoding: string
   readonly isStandby: boolean
-  /** By name, as a connection of this user to this database gets them. */
+  /** The settings of a connection of this user to this database, by name. */
   readonly settings: Readonly<Record<string, string>>
-  /** How many standbys receive the log. */
+  /** Number of standbys that receive the log. */
   readonly standbys: number
-  /** How full the queue of NOTIFY is: 0 to 1. */
+  /** Fraction of the queue of NOTIFY that is in use, from 0 to 1. */
   readonly queueUsage: number
   /** Transactions that have been open for more than a minute and prevent the removal of dead rows, as text. */
   readonly openTransactions: readonly string[]
-  /** How many transactions of other users could do that, but hide since when they are open. */
+  /** Number of transactions of other users that could do that, but whose age is hidden. */
   readonly hiddenTransactions: number
   /** Row counts of the table of locks and values; null if the schema is missing. */
   readonly rows: { readonly live: number; readonly dead: number } | null
@@ -31,7 +31,7 @@ interface ServerFacts {
   readonly neverVacuumed: readonly string[]
 }
 
-/** What was found out about a server, a database and a schema. */
+/** Facts about a server, a database and a schema. */
 export interface PostgresFacts extends ServerFacts, ClockFacts {
   readonly schema: string
   readonly state: SchemaState
@@ -128,7 +128,7 @@ async function clockOf(sql: SqlClient): Promise<ClockFacts> {
   return { ahead: 1000 * Number(time) - (before + uncertainty / 2), uncertainty }
 }
 
-/** Whether a message arrives that is sent the way boxes send theirs. */
+/** Whether a message arrives that is sent like those of boxes. */
 async function receivesOwnMessage(sql: SqlClient): Promise<boolean> {
   const channel = `signalbox doctor ${randomUUID()}`
   let answer!: (hasArrived: boolean) => void

@@ -5,19 +5,19 @@ import { MIN_SERVER } from './provide-schema.js'
 import { SCHEMA_REVISION, SCHEMA_VERSION, useOf } from './schema.js'
 import { trustAdvice } from './untrusted.js'
 
-/** From this fraction on, some session does not read the queue of NOTIFY. */
+/** Fraction of the queue of NOTIFY in use from which some session evidently does not read it. */
 const QUEUE_THRESHOLD = 0.01
 /** Values of synchronous_commit with which a commit waits for no standby. */
 const ASYNCHRONOUS = ['off', 'local']
 
-/** Returns which promises are affected by the facts, and how to fix it. */
+/** Returns the problems that the facts show, with the affected promises and a fix for each. */
 export function postgresFindings(facts: PostgresFacts): Finding[] {
   const how = (gap: string): string => `the server's clock is ${gap}, and leases jump when it is set right`
   const all = [...usability(facts), ...durability(facts), ...waits(facts)]
   return [...all.filter(each => each !== false), ...clockFindings(facts, ['P2', 'P11'], how)]
 }
 
-/** What prevents a box from being opened or used safely. */
+/** Returns problems that prevent a box from being opened or used safely. */
 function usability(facts: PostgresFacts): (Finding | false)[] {
   const { version, schema, state, lacking, unpinned, isStandby, encoding } = facts
   const use = useOf(state)
@@ -79,7 +79,7 @@ function usability(facts: PostgresFacts): (Finding | false)[] {
   ]
 }
 
-/** What can lose data. */
+/** Returns problems that can cause a loss of data. */
 function durability({ settings, standbys }: PostgresFacts): (Finding | false)[] {
   const isAwaited =
     settings.synchronous_standby_names !== '' && !ASYNCHRONOUS.includes(settings.synchronous_commit!)
@@ -112,7 +112,7 @@ function durability({ settings, standbys }: PostgresFacts): (Finding | false)[] 
   ]
 }
 
-/** What makes operations slow, or waits long. */
+/** Returns problems that make operations slow or waits long. */
 function waits(facts: PostgresFacts): (Finding | false)[] {
   const { settings, schema, neverVacuumed, openTransactions, receivesNotify, queueUsage } = facts
   const tables = neverVacuumed.map(table => `${schema}.${table}`)

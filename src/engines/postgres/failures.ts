@@ -1,7 +1,7 @@
 import { IndeterminateError, SignalboxError, UnavailableError } from '../../base/errors.js'
 import { SqlError } from './clients/sql-client.js'
 
-/** The reasons that SQLSTATEs stand for, and what to do. */
+/** Reasons for failures by their SQLSTATEs, some with a fix. */
 const REASONS: Readonly<Record<string, string>> = {
   '25006': 'the server is a standby, or read-only',
   '28P01': 'the password is wrong',
@@ -14,7 +14,7 @@ const REASONS: Readonly<Record<string, string>> = {
   '57P03': 'the server is starting or stopping',
 }
 
-/** Returns the error of the public API for a failure. @param what says what failed, after "could not". */
+/** Returns the error of the public API for a failure. @param what the action that failed, to follow "could not". */
 export function explained(engine: string, what: string, cause: unknown): SignalboxError {
   if (cause instanceof SignalboxError) return cause
   const { message } = cause as Error

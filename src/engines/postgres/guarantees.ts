@@ -1,6 +1,6 @@
 import type { Guarantees } from '../../base/guarantees.js'
 
-/** What the PostgreSQL engine promises, and what it can't. */
+/** The guarantees of the PostgreSQL engine. */
 export const postgresGuarantees: Guarantees = {
   engine: 'postgres',
   scope: 'network',

@@ -7,15 +7,15 @@ import type { Statements } from './statements.js'
 
 /** Maximum time until a box receives its test message, and for the reply of a connection, in milliseconds. */
 const TEST_TIMEOUT = 1000
-/** After this many milliseconds without a reply, a connection is given up. */
+/** Time without a reply after which a connection is given up, in milliseconds. */
 const DEAD_AFTER = 5000
 /** Extra time for a message that arrived during a stall of the process, in milliseconds. */
 const GRACE = 50
-/** How long after the last message or reply a box tests whether it receives any, in milliseconds. */
+/** Time after the last message or reply until the next test, in milliseconds. */
 const TEST_INTERVAL = 1500
 /** Maximum number of tests that must pass after one has failed. */
 const MAX_NEEDED = 15
-/** The server accepts payloads of less than 8000 bytes. */
+/** Maximum size of a payload, in bytes. The server accepts less than 8000. */
 const MAX_BYTES = 7900
 const TEST = 'test'
 /** The channels on which the session of the connection listens, as JSON. A pooler may have given it another session. */
@@ -38,10 +38,11 @@ export interface HintReceiver {
 }
 
 /**
- * Hints by NOTIFY. The server commits transactions that notify one at a time, so the hints of a tick are sent together,
- * in a transaction of their own. A box listens from the time when it first has a use for hints. A message to itself shows
- * that hints get through. From then on, it only asks the connection whether it still listens: it can be dead without an
- * error, or a pooler can switch its server, and each message would wake every process that listens in the database.
+ * Sends and receives hints by NOTIFY. The server commits transactions that notify one at a time, so the hints of a tick
+ * are sent together, in a transaction of their own. A box starts to listen when it first needs hints. A message to
+ * itself shows that hints get through. From then on, it only asks the connection whether it still listens, because each
+ * message would wake every process that listens in the database. The connection can be dead without an error, or a
+ * pooler can switch its server.
  */
 export class Hints {
   readonly #sql: SqlClient
@@ -54,10 +55,10 @@ export class Hints {
   #isStarted = false
   #hasListened = false
   #isReceiving = false
-  /** How many tests in a row have passed, and how many must pass before the box relies on hints again. */
+  /** Number of tests in a row that have passed, and number that must pass before the box relies on hints again. */
   #passed = 0
   #needed = 1
-  /** When a message was last received, or the connection was last found to listen, as clock time. */
+  /** The clock time at which a message was last received, or the connection was last found to listen. */
   #seenAt = -Infinity
   /** Ends the current test successfully. */
   #tested: (() => void) | undefined
@@ -176,7 +177,7 @@ export class Hints {
     )
   }
 
-  /** No longer relies on hints, until enough tests have passed. @param drops whether to listen over a new connection */
+  /** Stops relying on hints until enough tests have passed. @param drops whether to listen over a new connection */
   #doubt(listening: Listening, drops: boolean): void {
     this.#isReceiving = false
     this.#seenAt = -Infinity
@@ -194,7 +195,7 @@ export class Hints {
     this.#receiver.onMissed()
   }
 
-  /** Calls a task later. After a stall of the process, what has arrived meanwhile is read before that. */
+  /** Calls a task later. After a stall of the process, messages that have arrived meanwhile are read first. */
   #afterStall(delay: number, task: () => void): Timer {
     let timer = this.#clock.after(delay, () => (timer = this.#clock.after(GRACE, task, false)), false)
     return { cancel: () => timer.cancel() }
@@ -237,7 +238,7 @@ export class Hints {
   }
 }
 
-/** The line, or a general hint if it can't be sent: the key is too long, or has a line break. */
+/** Returns the line, or a general hint if the line can't be sent: the key is too long, or has a line break. */
 function lineOf(line: string): string {
   return Buffer.byteLength(line) < MAX_BYTES && !line.includes('\n') ? line : 'missed '
 }

@@ -15,10 +15,10 @@ const MAX_BATCH = 256
 const ROW_IS_LOCKED = '55P03'
 /** Maximum time that an operation without a wait of its own waits for such a row, in milliseconds. */
 const MAX_ROW_WAIT = 2000
-/** How long one attempt waits for the row, and the pause before the next attempt, in milliseconds. */
+/** Maximum time that one attempt waits for the row, and the pause before the next attempt, in milliseconds. */
 const RETRY_ROW_TIMEOUT = 50
 const RETRY_PAUSE = 50
-/** From this duration of a statement on, claims do not wait for its end, in milliseconds. */
+/** If statements take at least this long, in milliseconds, claims do not wait for their end. */
 const FAR = 100
 /** Maximum number of statements with such claims at a time. */
 const CLAIM_LANES = 2
@@ -26,17 +26,17 @@ const CLAIM_LANES = 2
 /** Notifies sessions, unless the server has. The promise resolves when the notices no longer depend on this process. */
 type NoticeHandler = (notices: readonly Notice[], isNotified: boolean) => Promise<void> | undefined
 
-/** What lanes report besides the replies. */
+/** Receives the events of lanes, other than replies. */
 export interface LanesListener {
   readonly onNotices: NoticeHandler
-  /** The operation may be executed later, or may have been executed. */
+  /** Called with an operation that may have been executed, or may be executed later. */
   readonly onLost: (operation: Enqueue | ExtendOrYield) => void
 }
 
 interface Job extends ServerCall {
-  /** When to give up waiting for a row that another transaction has locked, as clock time. */
+  /** The clock time at which to give up waiting for a row that another transaction has locked. */
   readonly until: number
-  /** Decides whether it is sent again when it was lost with its connection. */
+  /** Decides whether to send the operation again if it was lost with its connection. */
   readonly repetition: Repetition
   readonly resolve: (answer: Json) => void
   readonly reject: (error: unknown) => void
@@ -51,9 +51,9 @@ interface LockedRow {
 }
 
 /**
- * Sends operations to the server. Those of one tick are one call, and the next call is sent after the reply. Renewals
- * have calls of their own, and so have the claims of a distant box, which would otherwise lose turns while the box waits
- * for another reply. Operations on a row that another transaction has locked wait separately.
+ * Sends operations to the server. The operations of one tick share a call, and the next call follows the reply.
+ * Renewals have calls of their own. So have the claims of a distant box, which would otherwise lose turns while the box
+ * waits for another reply. Operations on a row that another transaction has locked wait separately.
  */
 export class Lanes {
   readonly #calls: Calls
@@ -62,9 +62,9 @@ export class Lanes {
   readonly #main: TickBatcher<Job>
   readonly #renewals: TickBatcher<Job>
   readonly #claims: readonly TickBatcher<Job>[]
-  /** How long the last statement of the main lane took, in milliseconds. */
+  /** Duration of the last statement of the main lane, in milliseconds. */
   #took = 0
-  /** By the name of the row; the next row to wait for comes first. */
+  /** The locked rows by name. The next row to wait for comes first. */
   readonly #blocked = new Map<string, LockedRow>()
   readonly #blockedQuery: LaneQuery
   #isRetrying = false
@@ -88,7 +88,7 @@ export class Lanes {
     this.#blockedQuery = new LaneQuery(query, clock)
   }
 
-  /** Rejects with a SqlError. @param isClaim whether it is about a request that is probably reserved */
+  /** Sends an operation. Rejects with a SqlError. @param isClaim whether its request is probably reserved */
   run(operation: ServerOperation, isClaim = false): Promise<Json> {
     return new Promise((resolve, reject) => {
       const wait = 'wait' in operation ? Math.max(operation.wait, 1) : MAX_ROW_WAIT
@@ -105,7 +105,7 @@ export class Lanes {
     return [this.#main, ...this.#claims].find(lane => !lane.isUnderway) ?? this.#claims[0]!
   }
 
-  /** Removes an enqueue that was not sent. */
+  /** Removes an enqueue that was not sent. Returns whether there was one. */
   withdraw({ id }: LockRequest): boolean {
     const isIts = ({ operation }: Job): boolean => operation.type === 'enqueue' && operation.request.id === id
     const job = this.#main.withdraw(isIts) ?? this.#withdrawBlocked(isIts)
@@ -117,7 +117,7 @@ export class Lanes {
   async idle(): Promise<void> {
     this.#refuseBlocked()
     await Promise.all([this.#main, this.#renewals, ...this.#claims].map(lane => lane.idle()))
-    // Those whose row turned out to be locked in the meantime.
+    // Also rejects operations whose row turned out to be locked in the meantime.
     this.#refuseBlocked()
   }
 
@@ -143,7 +143,10 @@ export class Lanes {
     for (const [job, name] of await this.#send(jobs, lane)) this.#block(job, name)
   }
 
-  /** Sends operations together. @returns those whose row another transaction has locked, each with the row's name. */
+  /**
+   * Sends operations together.
+   * @returns the operations whose row another transaction has locked, each with the row's name.
+   */
   async #send(
     jobs: readonly Job[],
     lane: LaneQuery,
@@ -220,13 +223,13 @@ export class Lanes {
   }
 
   /**
-   * Waits for the row whose turn it is, then tries all others without waiting. So a contended row is waited for as by
-   * any other transaction, and a row that stays locked hardly delays the others.
+   * Waits for the row whose turn it is, then tries the other rows of values without waiting. So the box waits for a
+   * contended row like any other transaction, and a row that stays locked hardly delays the others.
    */
   async #retry(): Promise<void> {
     const [first] = this.#blocked.values()
     if (first) {
-      // It becomes the last one.
+      // The row becomes the last in turn.
       this.#blocked.delete(first.name)
       this.#blocked.set(first.name, first)
       await this.#try([first], { waits: true, rowTimeout: RETRY_ROW_TIMEOUT })
@@ -253,7 +256,7 @@ export class Lanes {
       row.isTried = false
       const isOver = this.#clock.now() >= job.until
       if (blocked?.has(job) && !isOver) continue
-      // It has its reply, or has run out of time.
+      // The operation has its reply, or has run out of time.
       if (row.jobs[0] === job) row.jobs.shift()
       if (blocked?.has(job)) {
         const locked = new SqlError('another transaction has locked the row', ROW_IS_LOCKED, false, undefined)
@@ -267,7 +270,7 @@ export class Lanes {
   }
 }
 
-/** Settles a job. If it was lost once, the reply may not show what became of it. */
+/** Settles a job. If it was lost once, the reply may not show its outcome. */
 function settleBy(answer: Json, { operation, repetition, resolve, reject }: Job): void {
   const { lost } = repetition
   // mutant: repeated-statement-believed

@@ -21,8 +21,8 @@ import { ServerClock, type ServerTime } from './server-clock.js'
 import type { Statements } from './statements.js'
 
 /**
- * Maximum age of a decision by the server's clock, in milliseconds. More than that, and the rules would take the clock
- * for one that was set back.
+ * Maximum age of a decision by the server's clock, in milliseconds. If it were older, the rules would assume that the
+ * clock was set back.
  */
 const MAX_AGE = 900
 /** Maximum number of limiters in one statement. */
@@ -33,7 +33,7 @@ const LOCKED = '55P03'
 /** Maximum number of limiters whose state is cached. */
 const MAX_CACHED = 4096
 
-/** Decides a limiter: for a caller, or only for other boxes. */
+/** A decision about a limiter, for a caller or only for other boxes. */
 interface Job {
   readonly limiter: string
   readonly call?: Call
@@ -41,12 +41,12 @@ interface Job {
 
 interface Call {
   request: ReservePermits
-  /** How many times it was decided by an outdated state. */
+  /** Number of decisions by an outdated state. */
   outdated: number
   readonly repetition: Repetition
-  /** What is left for other boxes, and since when. Each statement looks for its answer, until a decision is stored. */
+  /** The request that is left for other boxes. Each statement looks for its answer, until a decision is stored. */
   left?: LeftRequest
-  /** Whether a statement may have left it there. Then another box may decide it at any time. */
+  /** Whether a statement may have left the request. Then another box may decide it at any time. */
   isLeft?: boolean
   readonly resolve: (reservation: PermitReservation) => void
   readonly reject: (error: unknown) => void
@@ -74,8 +74,8 @@ type Kept = readonly [
 type Answer = readonly [isTimely: boolean, now: number, kept: readonly Kept[], swept: readonly number[]]
 
 /**
- * The limiters, each in a row. A box decides by the last known states, and the server stores the results if the rows
- * are still the same. The decisions of one tick are one statement.
+ * Decides limiters, each of which has a row. A box decides by the last known states, and the server stores the results
+ * if the rows have not changed. The decisions of one tick share a statement.
  *
  * A distant box would always be behind closer ones. So if its decision was outdated, its next statement leaves the
  * request at the server. The box whose decision is stored learns of such requests from the reply, decides them at once
@@ -112,8 +112,8 @@ export class Limiters {
   }
 
   /**
-   * The limiters whose state still has an effect, except those whose names are too long for an index. Rejects with a
-   * SqlError.
+   * Returns the limiters whose state still has an effect, except those whose names are too long for an index. Rejects
+   * with a SqlError.
    */
   async list(isMeant: (limiter: string) => boolean): Promise<KeptLimiter[]> {
     const text = await repeated(this.#query, this.#clock)(this.#statements.limiters, [])
@@ -137,7 +137,7 @@ export class Limiters {
       await this.#attempt(jobs)
     } catch (error) {
       const isLocked = error instanceof SqlError && error.code === LOCKED
-      // The others must not fail with the one whose row is locked.
+      // The other limiters must not fail with the one whose row is locked.
       const isApart = isLocked && limiters.size > 1
       for (const limiter of limiters) this.#apart[isApart ? 'add' : 'delete'](limiter)
       if (isApart) this.#batcher.putBack(jobs)
@@ -146,7 +146,7 @@ export class Limiters {
     }
   }
 
-  /** Sends jobs again whose statement may have been executed, as far as their time allows. */
+  /** Resends jobs whose statement may have been executed, while they have time left. Rejects the others. */
   #failed(jobs: readonly Job[], error: unknown): void {
     const again = jobs.filter(({ call }) => {
       if (!call?.repetition.follows(error)) {
@@ -160,7 +160,7 @@ export class Limiters {
     if (again.length > 0) this.#batcher.putBack(again)
   }
 
-  /** Decides jobs again whose decisions were not stored. */
+  /** Repeats jobs whose decisions were not stored. */
   #again(jobs: readonly Job[]): void {
     const again = jobs.filter(({ call }) => {
       // The box that has decided in the meantime answers the requests of others.
@@ -257,7 +257,7 @@ export class Limiters {
       this.#remember(limiter, { version, state, isBehind: false, requests })
       const calls = jobs.flatMap(({ call }) => call ?? [])
       for (const [index, call] of calls.entries()) call.resolve(reservations[index]!)
-      // Others can't decide by an outdated state, so this box answers them.
+      // Other boxes left these requests because their states were outdated. So this box answers them.
       if (requests.length > 0) this.#batcher.add({ limiter })
       return
     }
@@ -299,7 +299,7 @@ export class Limiters {
   }
 }
 
-/** The limiters by the statements of all boxes that share connections. */
+/** The shared limiters, by the statements of the boxes that share connections. */
 const limitersOf = new WeakMap<SqlStatements, Limiters>()
 
 /**
@@ -321,13 +321,13 @@ interface Decided {
   readonly limiter: string
   readonly jobs: readonly Job[]
   readonly name: string
-  /** That of the state that was known. */
+  /** The version of the last known state. */
   readonly version: number
   readonly state: LimiterState | undefined
   readonly content: string
   /** The requests to leave if the state was outdated, as JSON. */
   readonly left: string
-  /** What to write to the requests of other boxes if it was not, as JSON. */
+  /** The answers to the requests of other boxes if the state was not outdated, as JSON. */
   readonly answers: string
   /** The answers to the calls of the jobs. */
   readonly reservations: readonly PermitReservation[]
@@ -339,15 +339,15 @@ interface LeftRequest extends Pick<PermitRequest, 'since' | 'id'> {
 
 /**
  * Leaves a request for other boxes if this one is behind them.
- * @returns what the statement says about it. A request that was left is named each time: otherwise its answer could stay
- * unread, and the permits that it returns would be taken back twice.
+ * @returns the entry for the statement, if there is one. Each statement names a request that was left. Otherwise its
+ * answer could stay unread, and the permits that it returns would be taken back twice.
  */
 function leave(call: Call, time: ServerTime | undefined, isBehind: boolean): readonly unknown[] {
   if (!call.left && time && isBehind) {
     const { request } = call
     const pause = request.pause && request.pause + time.latest - time.earliest
     const text = requestText({ ...request, pause })
-    // Whole numbers are the same text with every setting of the server.
+    // An integer has the same text with every setting of the server.
     call.left = { since: Math.floor(time.at), id: randomUUID(), text }
   }
   const { left } = call
@@ -364,7 +364,7 @@ function textOf(list: readonly unknown[]): string {
   return list.length === 0 ? '' : JSON.stringify(list)
 }
 
-/** The state in the content of a row, which begins with the time until which it has an effect. */
+/** Returns the state in the content of a row. The content begins with the time until which the state has an effect. */
 function stateOf(content: string): LimiterState {
   return JSON.parse(content.slice(content.indexOf(' ')), withInfinity) as LimiterState
 }

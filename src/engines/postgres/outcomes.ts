@@ -30,7 +30,7 @@ export type Decided = readonly [
   swept: readonly [rows: number, ids: number] | null,
 ]
 
-/** The row that made an operation fail because another transaction has locked it; undefined if none did. */
+/** Returns the row that made an operation fail because another transaction has locked it; undefined if none did. */
 export function lockedRow(answer: Json): string | undefined {
   return Array.isArray(answer) && answer[0] === 'held' && typeof answer[1] === 'string'
     ? answer[1]

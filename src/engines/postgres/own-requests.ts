@@ -4,7 +4,7 @@ import type { ServerOperation } from './call-arguments.js'
 interface Own {
   readonly request: LockRequest
   isWaiting: boolean
-  /** Whether a hint said so since its last check-in. */
+  /** Whether a hint has reported this since the last check-in. */
   isReserved?: boolean
 }
 
@@ -12,7 +12,7 @@ interface Own {
 export class OwnRequests {
   readonly #own = new Map<string, Own>()
 
-  /** Those that are queued, as far as is known. */
+  /** The requests that are queued, as far as is known. */
   get waiting(): readonly LockRequest[] {
     return [...this.#own.values()].filter(({ isWaiting }) => isWaiting).map(({ request }) => request)
   }
@@ -75,7 +75,7 @@ export class OwnRequests {
   }
 
   #follow(request: LockRequest, { state }: RequestStatus): void {
-    // It may have been cancelled, by an operation that overtook a check-in.
+    // The request may have been cancelled, by an operation that overtook a check-in.
     if (!this.#own.has(request.id)) return
     if (state === 'held' || state === 'queued')
       this.#own.set(request.id, { request, isWaiting: state === 'queued' })

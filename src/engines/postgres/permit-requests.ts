@@ -2,7 +2,7 @@ import type { Reserved, ReservePermits, Unit } from '../../engine/limits/reserve
 
 /** A request that a box has left for the next box that decides the limiter. */
 export interface PermitRequest {
-  /** When it was left, by the server's clock. */
+  /** The time at which it was left, by the server's clock. */
   readonly since: number
   readonly id: string
   readonly request: ReservePermits

@@ -45,11 +45,11 @@ import { provideSchema } from './provide-schema.js'
 import { sendSign } from './signs.js'
 import { statementsOf, type Statements } from './statements.js'
 
-/** How often a box that receives no messages checks for reservations, in milliseconds. */
+/** Interval at which a box that receives no messages checks for reservations, in milliseconds. */
 const CHECK_INTERVAL = 100
-/** How often such a box reads the values that it watches, in milliseconds. */
+/** Interval at which such a box reads the values that it watches, in milliseconds. */
 const READ_INTERVAL = 1000
-/** How long a box passes a lock on among its own callers before it asks again for other waiters, in milliseconds. */
+/** Time for which a box passes a lock on among its own callers until it checks for other waiters, in milliseconds. */
 const UNCONTENDED_FOR = 2
 
 /** Runs the lock table in functions of a PostgreSQL database: one statement decides each operation. */
@@ -234,12 +234,12 @@ export class PostgresEngine implements Engine {
     return reports.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0))
   }
 
-  /** Lists in the order of the bytes of UTF-8, without keys that are too long for an index. */
+  /** Lists keys in the order of the bytes of UTF-8, without those that are too long for an index. */
   async #list({ prefix, after, limit }: List): Promise<string[]> {
     const names = [`value/${prefix}`, `value/${after}`, String(limit)]
     const text = await this.#repeated(this.#statements.names, names)
     const keys = (JSON.parse(text as string) as readonly string[]).map(name => keyOf(name) ?? '')
-    // Those that begin with the prefix come first.
+    // Keys that begin with the prefix come first.
     return keys.filter(key => key.startsWith(prefix))
   }
 
@@ -248,8 +248,8 @@ export class PostgresEngine implements Engine {
     const bound: Commit = { ...commit, release: false }
     try {
       const rows = valueKeys(commit).map(key => rowName('value', key))
-      // Inserted in an open transaction, the missing rows would make every other box that looks for them wait. A
-      // transaction with a snapshot sees them if this is its first statement.
+      // Inserts the missing rows in advance. If the caller's transaction inserted them, every other box that needs them
+      // would wait. A transaction with a snapshot sees them only if it has run no statement yet.
       if (rows.length > 0) await this.#repeated(this.#statements.prepareValues, [arrayText(rows)])
       await query(this.#statements.begun, [])
       const { answers, notices } = await this.#calls.decide([serverCall(bound)], query, {
@@ -291,7 +291,7 @@ export class PostgresEngine implements Engine {
   }
 
   #missed(): void {
-    // One that is underway may be older than what was missed.
+    // A check that is under way may be older than the missed hints.
     // mutant: missed-during-look
     this.#checksAgain = this.#isChecking
     void this.#checkReservations()
@@ -311,7 +311,7 @@ export class PostgresEngine implements Engine {
       for (const id of JSON.parse((await this.#sql.query(text, values(args))) as string) as readonly string[])
         this.#pass({ type: 'wake', about: id })
     } catch {
-      // The next check follows, or the next sign of life.
+      // The next check or sign of life follows.
     } finally {
       this.#isChecking = false
     }
@@ -343,7 +343,7 @@ export class PostgresEngine implements Engine {
     for (const key of this.#watched) this.#lanes.run({ type: 'watch', session, key }).catch(() => undefined)
   }
 
-  /** Releases everything that the session has. The rest ends with its lease. */
+  /** Releases everything that the session has. Grants that can't be released expire with their leases. */
   async #leave(): Promise<void> {
     const hasJoined = this.#listener !== undefined
     this.#listener = undefined
@@ -367,7 +367,7 @@ export class PostgresEngine implements Engine {
     await this.#sql.close().catch(() => undefined)
   }
 
-  /** Does work for a caller, and converts its errors. @param what says in the error what failed */
+  /** Does work for a caller, and converts its errors. @param what the action to name in the error */
   async #explained<T>(what: Purpose | string, work: () => Promise<T>): Promise<T> {
     if (!this.#listener) throw new ClosedError('the box was closed', { engine: this.name })
     try {

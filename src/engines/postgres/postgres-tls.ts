@@ -4,7 +4,7 @@ import { InvalidArgumentError, shown } from '../../base/errors.js'
 export interface PostgresTls {
   /** Whether to connect to a server without TLS, too. */
   readonly isOptional: boolean
-  /** What to verify: nothing, that the certificate is trusted, or also that it is for this host. */
+  /** The checks of the certificate: none, that it is trusted, or also that it is for this host. */
   readonly checks: 'nothing' | 'certificate' | 'certificate and host'
   readonly rootCertificate: string | undefined
   readonly certificate: string | undefined

@@ -5,13 +5,13 @@ import { tlsOf, type PostgresTls } from './postgres-tls.js'
 
 /** A database, and the schema in it that the engine uses for itself. */
 export interface PostgresPlace {
-  /** For messages: the URL without user, password and query. */
+  /** The URL without user, password and query, for messages. */
   readonly name: string
   readonly address: PostgresAddress
   readonly schema: string
 }
 
-/** How to reach a database. The client package decides what is undefined. */
+/** How to reach a database. The client package chooses values that are undefined. */
 export interface PostgresAddress {
   /** Servers to try in this order; of several, the box connects to the first one that accepts writes. */
   readonly servers: readonly [PostgresServerAddress, ...PostgresServerAddress[]]
@@ -135,8 +135,8 @@ function checkParameters(parameters: ReadonlyMap<string, string>): void {
 }
 
 /**
- * In URLs, `schema` is a parameter of Prisma. It also was the one of Signalbox, so any value but the default is
- * ambiguous.
+ * In URLs, `schema` is a parameter of Prisma. Signalbox used the same name earlier, so any value except Prisma's
+ * default, `public`, is ambiguous.
  */
 function ownSchema(parameters: ReadonlyMap<string, string>): string {
   const own = parameters.get('signalbox_schema')
@@ -169,7 +169,7 @@ function serversOf(authority: string, parameters: ReadonlyMap<string, string>): 
   return servers as [PostgresServerAddress, ...PostgresServerAddress[]]
 }
 
-/** As in libpq: seconds, and 0 for no limit of its own. */
+/** Returns the timeout in milliseconds. As in libpq, the text is in seconds, and 0 means no limit. */
 function connectTimeout(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   if (!/^\d{1,6}$/.test(text))
@@ -181,7 +181,7 @@ function bracketed(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-/** Undefined if empty. */
+/** Decodes a percent-encoded text. Returns undefined if it is empty. */
 function decoded(text: string | undefined): string | undefined {
   return text ? percentDecoded('a PostgreSQL URL', text) : undefined
 }

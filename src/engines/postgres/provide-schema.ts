@@ -52,7 +52,7 @@ export async function provideSchema(sql: SqlStatements, schema: string): Promise
   if (use === 'refuse') throw refused(`the schema ${schema} was made by a newer version of Signalbox`)
   if (use === 'replace') {
     await replaceFunctions(sql, schema, state)
-    // Default privileges may have given others rights on what is new.
+    // Default privileges may have given others rights on the new objects.
     refuseUntrusted(await withSafePath(sql, query => schemaState(query, schema, called)))
   } else if (state.missing.length > 0)
     throw refused(
@@ -100,7 +100,7 @@ export async function withSafePath<T>(sql: SqlStatements, work: (query: Query) =
 /** The shortest timeout that allows for the time between two statements of a distant box, in milliseconds. */
 const MIN_IDLE_TIMEOUT = 2000
 
-/** The error for a transaction whose connection was lost, if the server ends transactions too early. */
+/** Returns the error for a transaction whose connection was lost, if the server ends transactions too early. */
 async function idleTimeoutOf(sql: SqlStatements, cause: unknown): Promise<SqlError | undefined> {
   if (!(cause instanceof SqlError) || (cause.code !== undefined && cause.code !== IDLE_TOO_LONG))
     return undefined

@@ -27,7 +27,7 @@ export function grantsText(schema: string, role: string): string {
   ].join('\n')
 }
 
-/** Reads only catalogs, which every role may, so that it reports a missing right instead of failing. */
+/** Reads only catalogs, which every role may read. So a missing right is reported, and causes no failure. */
 const LACKING = `
   select json_agg(l.lacking)::text from (
     select 'usage on schema ' || n.nspname from pg_namespace n
@@ -48,7 +48,7 @@ const LACKING = `
       where not has_function_privilege(p.oid, 'execute')
   ) l(lacking)`
 
-/** The rights on existing objects of the schema that the user lacks, such as `select on signalbox.data`. */
+/** Returns the rights on existing objects of the schema that the user lacks, such as `select on signalbox.data`. */
 export async function lackingRights(query: Query, schema: string): Promise<readonly string[]> {
   const pairs = Object.entries(RIGHTS).flatMap(([object, rights]) => rights.map(right => [object, right]))
   const [objects, privileges] = [pairs.map(([object]) => object!), pairs.map(([, right]) => right!)]

@@ -2,20 +2,20 @@ import type { Query } from './clients/sql-client.js'
 import { stampOf, type SchemaStamp } from './schema.js'
 import { untrustedQuery } from './untrusted.js'
 
-/** What the catalogs of the server say about a schema. */
+/** The state of a schema, from the catalogs of the server. */
 export interface SchemaState extends SchemaStamp {
   readonly isStandby: boolean
   /** The name of the user. */
   readonly user: string
-  /** What lets another role run code as this user, as one text; undefined if nothing does. */
+  /** The reasons why another role can run code as this user, as one text; undefined if there are none. */
   readonly untrusted: string | undefined
-  /** Who owns the function `version`; undefined without one. */
+  /** The owner of the function `version`; undefined without such a function. */
   readonly owner: string | undefined
   /** The functions that boxes of this package call, and that are missing. */
   readonly missing: readonly string[]
 }
 
-/** The version is read as text: a function must not be called before its owner is known. */
+/** Reads the version from the source of its function, which must not be called before its owner is known. */
 const stateQuery = (): string => `
   with own as materialized (
     select p.oid, p.proname, p.prosrc, p.proowner, p.pronargs, p.proargtypes from pg_proc p

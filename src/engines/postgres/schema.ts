@@ -15,7 +15,7 @@ export const SCHEMA_VERSION = 2
  */
 export const SCHEMA_REVISION = 17
 
-/** What is recorded of the functions in a schema. */
+/** The version, revision and hash that are recorded in a schema. */
 export interface SchemaStamp {
   /** The version of the layout; 0 if the schema or its function `version` is missing. */
   readonly version: number
@@ -24,12 +24,12 @@ export interface SchemaStamp {
   readonly hash: string | undefined
 }
 
-/** What a box does with a schema that it finds. */
+/** The action of a box on a schema that it finds. */
 export type SchemaUse = 'use' | 'replace' | 'refuse'
 
 /**
  * Decides what to do with a schema, so that boxes of two versions never replace each other's functions in turn: the
- * higher revision stays. Functions of one revision with another text are from a build that nobody has released.
+ * higher revision stays. Functions of the same revision with another text are from a build that was not released.
  */
 export function useOf({ version, revision, hash }: SchemaStamp): SchemaUse {
   if (version !== SCHEMA_VERSION) return version > SCHEMA_VERSION ? 'refuse' : 'replace'
@@ -50,8 +50,8 @@ export function schemaHash(): string {
 let hashed: string | undefined
 
 /**
- * Returns the statements that create the schema. They can be run again. They fail before anything of the schema is run
- * if another role could have prepared it.
+ * Returns the statements that create the schema. They can be run again. If another role could have prepared the schema,
+ * they fail before they run any code in it.
  * @param schema its name, made of letters, digits and underscores
  */
 export function schemaText(schema: string): string {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.js'
 
 /**
- * A time of the server's clock, in milliseconds since 1970, and the range of this process's times that it stands for.
+ * A time of the server's clock, in milliseconds since 1970, and the corresponding range of this process's clock times.
  */
 export interface ServerTime {
   readonly at: number
@@ -9,13 +9,13 @@ export interface ServerTime {
   readonly latest: number
 }
 
-/** How far in the past a slow decision is on arrival, in milliseconds. */
+/** Age that a decision over a slow link is to have on arrival, in milliseconds. */
 const MARGIN = 100
 
 /**
- * An estimate of the server's clock from its replies. A decision uses the earliest possible time, so that nothing
- * counts as expired that has not expired for the server. The server rejects decisions for a time in the future, or too
- * far in the past.
+ * Estimates the server's clock from its replies. A decision uses the earliest possible time, so that it treats nothing
+ * as expired that is still valid for the server. The server rejects decisions for a time in the future, or too far in
+ * the past.
  */
 export class ServerClock {
   readonly #clock: Clock
@@ -31,7 +31,7 @@ export class ServerClock {
     return this.#lower > -Infinity
   }
 
-  /** A time that the server's clock will have reached when a decision arrives. */
+  /** Returns a time that the server's clock will have reached when a decision arrives. */
   now(): ServerTime {
     const now = this.#clock.now()
     // The upper bound is from the quickest request so far; hardly any will be quicker.

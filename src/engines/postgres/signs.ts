@@ -7,8 +7,8 @@ import type { Statements } from './statements.js'
 type Reply = readonly [due: readonly string[], next: number | null, lapsed: readonly string[]]
 
 /**
- * Sends a sign of life. If something ahead of a request has expired, serves its keys, and looks again.
- * @param serve drops what has expired in the queues of these keys, and wakes those that are next.
+ * Sends a sign of life. If requests ahead of these have expired, serves the keys and sends the sign again.
+ * @param serve drops expired requests from the queues of these keys, and wakes the next ones.
  */
 export async function sendSign(
   { session, requests }: Alive,

@@ -23,13 +23,13 @@ export const KINDS = {
 
 export const MODES = { exclusive: 1, shared: 2, permits: 3 } as const satisfies Record<Claim['mode'], number>
 
-/** What a call does with a value. A value that is expected and written appears once, as written or deleted. */
+/** The role of a value in a call. A value that is expected and written appears once, as written or deleted. */
 export const ROLES = { read: 1, expected: 2, written: 3, deleted: 4 } as const
 
 /** The steps of a call that execute several operations with one statement each; 0 for other operations. */
 export const STEPS = { finish: 1, grant: 2 } as const
 
-/** The expected version of a value that may have any. */
+/** The expected version of a value if any version will do. */
 export const ANY_VERSION = -1
 
 /** The constants that the SQL names, by `{group.name}`. Times are in milliseconds. */
@@ -46,7 +46,7 @@ const CONSTANTS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
     claimWindow: CLAIM_WINDOW,
     waiterTtl: WAITER_TTL,
     boundCheck: BOUND_CHECK_INTERVAL,
-    // How long rows are kept that no longer have an effect.
+    // Time for which rows without effect are kept.
     kept: 60_000,
   },
   // Number of changes of a row after which it gets a new number.

@@ -1,7 +1,7 @@
 import { sqlFile } from './sql/sql-file.js'
 import { withConstants } from './sql-constants.js'
 
-/** In the order in which they are run. */
+/** The names of the files, in the order in which they are run. */
 const NAMES = [
   'tables',
   'rows',
@@ -16,7 +16,7 @@ const NAMES = [
   'views',
 ] as const
 
-/** The SQL of the schema, file by file, for a schema called signalbox. */
+/** Returns the SQL of the schema, file by file, for a schema called signalbox. */
 export function sqlFiles(): readonly string[] {
   return NAMES.map(name => withConstants(sqlFile(name)))
 }

@@ -95,7 +95,7 @@ export interface Statements {
   readonly sendNotices: FunctionCall<keyof typeof SEND_NOTICES>
   /** The number of the transaction that it is part of, as text. */
   readonly transactionNumber: string
-  /** Which of these transactions have ended, and whether each of these has committed, as JSON. */
+  /** Lists those of the given transactions that have ended, and whether each has committed, as JSON. */
   readonly endedTransactions: string
   readonly decideLimiters: FunctionCall<keyof typeof DECIDE_LIMITERS>
   readonly limiters: string

@@ -1,7 +1,7 @@
 import { sqlFile } from './sql/sql-file.js'
 
 /**
- * Returns the query for what makes a schema, or one table, unsafe for the current user, see `untrusted.sql`.
+ * Returns the query for the reasons why a schema, or one table, is unsafe for the current user, see `untrusted.sql`.
  * @param schema an expression of the name of the schema
  * @param table an expression of the name of a table of it; without one, the whole schema is checked
  */
@@ -10,7 +10,7 @@ export function untrustedQuery(schema: string, table = 'null'): string {
   return sqlFile('untrusted').replaceAll(/\$[12](?=::text)/g, parameter => texts[parameter]!)
 }
 
-/** What to do about a schema or a table that lets other roles run code as the user of a box. */
+/** Returns advice about a schema or a table that lets other roles run code as the user of a box. */
 export function trustAdvice(what: 'schema' | 'table'): string {
   return (
     'Such a role could run its code as this user. If it is a role of yours, such as the one of your migrations, let it ' +

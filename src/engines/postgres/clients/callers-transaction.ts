@@ -11,11 +11,11 @@ interface Callers {
   query?(statement: object): Rows
   query?(text: string, values: readonly string[], options: typeof PGLITE_TEXT): Rows
   query?(text: string, values: readonly string[]): PromiseLike<unknown>
-  /** A PGlite has it. */
+  /** Present on a PGlite. */
   exec?: unknown
-  /** A client of `pg` has it. */
+  /** Present on a client of `pg`. */
   getTypeParser?: unknown
-  /** `raw` returns columns as bytes, which no option of the caller's changes. */
+  /** `raw` returns columns as bytes, regardless of the caller's options. */
   unsafe?(text: string, values: readonly string[]): { raw(): Bytes }
 }
 
@@ -24,9 +24,9 @@ interface PackageError {
   readonly code?: unknown
   readonly message?: unknown
   readonly cause?: unknown
-  /** Sequelize's. */
+  /** Set by Sequelize. */
   readonly original?: unknown
-  /** Prisma's. */
+  /** Set by Prisma. */
   readonly meta?: { readonly driverAdapterError?: unknown }
 }
 
@@ -38,8 +38,8 @@ const UNUSABLE = new Map<unknown, string>([
 ])
 
 /**
- * Returns what runs statements in a transaction that the caller has begun and will end. It returns the first column of
- * the first row as text.
+ * Returns a function that runs statements in a transaction that the caller has begun and will end. The function returns
+ * the first column of the first row as text.
  * @throws InvalidArgumentError if it is not a client with a transaction
  */
 export function callersTransaction(name: string, transaction: unknown): Query {
@@ -84,14 +84,14 @@ function asker(callers: Callers): Query {
     const result = (await callers.query!(text, values)) as { readonly rows?: readonly unknown[] } | undefined
     const [row] = Array.isArray(result) ? (result as readonly unknown[]) : (result?.rows ?? [])
     const [value, ...more] = Object.values(row ?? {}) as readonly unknown[]
-    // Otherwise a fence would take the grant for lost.
+    // Otherwise a fence would consider the grant lost.
     if (text.startsWith('select') && (typeof value !== 'string' || more.length > 0))
       throw invalid('an object whose query does not return the rows as the server sent them')
     return value
   }
 }
 
-/** The error of the server, which packages wrap in their own. */
+/** Returns the error of the server, which packages wrap in errors of their own. */
 function serverError(error: PackageError): PackageError {
   const inner = error.cause ?? error.original ?? error.meta?.driverAdapterError
   return typeof inner === 'object' && inner !== null && inner !== error ? serverError(inner) : error

@@ -4,7 +4,7 @@ import type { LentConnection, PgConnection, PgPool } from './pg-client.js'
 
 /** Lends clients of `pg` out of a pool that the caller can't pass, because a package hides it. */
 export interface ClientLender {
-  /** Returns a connected `Client` of `pg`. Nobody else uses it until it is released. */
+  /** Returns a connected `Client` of `pg`. Only the box uses it until it is released. */
   connect(): PromiseLike<object>
   /** Takes a client back. If the client is broken, the box has ended it, and the pool must not lend it again. */
   release(client: never): unknown
@@ -17,7 +17,7 @@ interface LentClient extends PgConnection {
 
 type Waiting = Parameters<PgPool['connect']>[0]
 
-/** One for messages, and two for statements. */
+/** Number of connections: one for messages, and two for statements. */
 const KEPT = 3
 
 /**
@@ -29,7 +29,7 @@ export class LenderPool implements PgPool {
   readonly #clock: Clock
   readonly #free: LentConnection[] = []
   readonly #waiting: Waiting[] = []
-  /** How many are lent to the box or requested. */
+  /** Number of connections that were borrowed from the lender or requested from it. */
   #count = 0
   #hasEnded = false
 
@@ -60,7 +60,7 @@ export class LenderPool implements PgPool {
       this.#keep((await this.#lender.connect()) as LentClient)
     } catch (error) {
       this.#count--
-      // Otherwise those that are in use will be free.
+      // Otherwise the waiting callers get connections that are in use now.
       if (this.#count === 0) for (const waiting of this.#waiting.splice(0)) waiting(error as Error, undefined)
     }
   }
@@ -95,7 +95,7 @@ export class LenderPool implements PgPool {
       try {
         await this.#lender.release(client as never)
       } catch {
-        // The client has ended, or is the lender's to end.
+        // The client has ended, or the lender must end it.
       }
       this.#serve()
     }

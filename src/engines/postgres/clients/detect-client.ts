@@ -34,7 +34,7 @@ interface ExistingSql extends PostgresSql {
   readonly options: SqlSettings & {
     readonly host: readonly string[]
     readonly port: readonly number[]
-    /** Of a Unix socket. */
+    /** The path of a Unix socket; false without one. */
     readonly path: string | false
     readonly database: string
   }
@@ -55,8 +55,8 @@ interface ExistingPGlite extends PGlite {
 
 /**
  * Detects the kind of a client by its properties: a `Pool` or a `Client` of `pg`, a `sql` of `postgres`, a `PGlite`, or
- * a lender of clients. With the settings of a `Pool` or a `sql`, the box opens connections of its own, so it never waits
- * until the application returns a connection.
+ * a lender of clients. With the settings of a `Pool` or a `sql`, the box opens connections of its own, so it never
+ * waits for connections of the application.
  * @throws InvalidArgumentError if it is of another kind, or can't be used; MissingPackageError if it is a `sql` and
  * `postgres` can't be imported
  */
@@ -96,7 +96,10 @@ function besidePool(pool: ExistingPool, schema: string, clock: Clock): SqlClient
   return ownPool(name, classOf(pool), { ...options, Client }, clock, STATEMENT_TIMEOUT, prepare)
 }
 
-/** The class of `pg` from which the class of a pool derives, whose constructor may take other arguments. */
+/**
+ * Returns the class of `pg` from which the class of a pool derives. The constructor of that class may take other
+ * arguments.
+ */
 function classOf(pool: PgPool): PgPoolClass {
   let prototype = Object.getPrototypeOf(pool) as PgPool
   for (let next = prototype; 'connect' in next; next = Object.getPrototypeOf(next) as PgPool) prototype = next

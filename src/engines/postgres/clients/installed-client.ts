@@ -34,7 +34,7 @@ export async function installedClient(place: PostgresPlace, clock: Clock): Promi
 }
 
 /**
- * Returns all on which the connections to a place depend, as one text: boxes with the same text can share them.
+ * Returns a hash of everything that affects the connections to a place. Boxes with the same hash can share connections.
  * @throws InvalidArgumentError if a file for TLS can't be read
  */
 export function connectionsOf(place: PostgresPlace): string {
@@ -87,17 +87,17 @@ export function overPostgres(place: PostgresPlace, make: typeof postgres, clock:
   })
 }
 
-/** @param make the clients of a server, to try in turn */
+/** @param make returns the clients of a server, in the order in which to try them */
 function chosen({ name, address }: PostgresPlace, make: (server: Server) => readonly SqlClient[]): SqlClient {
   return chosenOf(name, serversOf(address).flatMap(make))
 }
 
-/** The name of the box's connections in pg_stat_activity. */
+/** Returns the default name of the box's connections in pg_stat_activity. */
 function usualName(): string {
   return process.env['PGAPPNAME'] || 'signalbox'
 }
 
-/** The servers of an address, with the defaults of both packages. */
+/** Returns the servers of an address, with the defaults of both packages. */
 function serversOf({ servers }: PostgresAddress): readonly Server[] {
   const { PGHOST, PGPORT } = process.env
   return servers.map(({ host, port }) => ({
@@ -115,7 +115,7 @@ function socketPlace({ host, port }: Server): SocketPlace {
   return host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port }
 }
 
-/** @param host that the certificate must be for, if that is verified */
+/** @param host the host that the certificate must be for, if that is verified */
 function tlsOptions(tls: PostgresTls, host: string): ConnectionOptions {
   const { checks, rootCertificate, certificate, key } = tls
   return {

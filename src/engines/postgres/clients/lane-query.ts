@@ -3,20 +3,20 @@ import { noAnswer } from './answered.js'
 import type { Repetition } from './repetition.js'
 import { SqlError, type Query } from './sql-client.js'
 
-/** A statement has at least this time, in milliseconds: several round trips over a slow link. */
+/** Minimum time limit of a statement, in milliseconds: several round trips over a slow link. */
 const MIN_TIME = 2000
 
 /**
- * Runs the statements of one lane, of which each follows the end of the one before.
+ * Runs the statements of one lane, one after the other.
  *
- * After a statement without a reply, the next one may have none either. So it ends in time for the caller that has waited
- * the longest, and a dead network delays no caller for the time of two statements. Any reply ends that, also one to a
- * statement that was given up: the server is only slow, and gets the whole time again.
+ * After a statement without a reply, the next one may get none either. So it is given up when the time of its first
+ * caller ends, and a dead network delays no caller by two whole timeouts. Any reply removes this limit, even a late one
+ * to a statement that was given up, because it shows that the server is only slow.
  */
 export class LaneQuery {
   readonly #query: Query
   readonly #clock: Clock
-  /** Whether nothing has been heard since a statement without a reply. */
+  /** Whether no reply has arrived since a statement got none. */
   #isSilent = false
 
   constructor(query: Query, clock: Clock) {
@@ -24,7 +24,7 @@ export class LaneQuery {
     this.#clock = clock
   }
 
-  /** Returns a query for the next statement of the lane. @param repetitions those of its operations */
+  /** Returns a query for the next statement of the lane. @param repetitions the repetitions of its operations */
   for(repetitions: readonly Repetition[]): Query {
     return (text, values) =>
       new Promise((resolve, reject) => {
@@ -32,7 +32,7 @@ export class LaneQuery {
         const now = this.#clock.now()
         const limit = Math.max(Math.min(...repetitions.map(({ until }) => until - now)), MIN_TIME)
         const giveUp = (): void => {
-          // If the server has been heard meanwhile, only the client's limit applies.
+          // If a reply has arrived meanwhile, only the client's limit applies.
           if (!this.#isSilent) return
           isGivenUp = true
           reject(noAnswer(limit, true))

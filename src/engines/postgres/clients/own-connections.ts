@@ -4,16 +4,18 @@ import { PgClient, type PgConnection, type PgPool } from './pg-client.js'
 import { PostgresClient, type PostgresSql } from './postgres-client.js'
 import { QuietSockets, type SocketPlace } from './quiet-sockets.js'
 
-/** For statements, renewals, limits, messages, and statements that wait for locked rows. */
+/**
+ * Maximum number of connections: for statements, renewals, limits, messages, and statements that wait for locked rows.
+ */
 const CONNECTIONS = 5
 /**
- * Connections that are kept when idle: two for statements, and one for messages. Over a long distance, connecting takes
- * several round trips, in which a waiter can lose its turn.
+ * Number of connections that are kept when idle: two for statements, and one for messages. Over a long distance,
+ * connecting takes several round trips, in which a waiter can lose its turn.
  */
 const KEPT_CONNECTIONS = 3
-/** How long a further connection is kept when idle, in milliseconds. */
+/** Time after which a further idle connection is closed, in milliseconds. */
 const KEPT_FOR = 60_000
-/** After this many milliseconds, an idle connection sends a keep-alive. */
+/** Time after which an idle connection sends a keep-alive, in milliseconds. */
 const KEEP_ALIVE = 10_000
 
 /** The class of a pool of `pg`, of any package that derives from it. */
@@ -81,7 +83,7 @@ export function ownSql(
     max: CONNECTIONS,
     fetch_types: false,
     keep_alive: KEEP_ALIVE / 1000,
-    // Its timers would keep the process alive.
+    // The timers of the package would keep the process alive.
     connect_timeout: 0,
     max_lifetime: 0,
     backoff: false,

@@ -26,7 +26,7 @@ interface PgStatement {
 
 /** A connection lent by a pool. */
 export interface LentConnection extends PgConnection {
-  /** Whether the server has answered on it before it was lent first. */
+  /** Whether the server had already answered on this connection when it was first lent. */
   readonly isKnown?: boolean
   /** Lets the process end while the connection is open. */
   unref?(): void
@@ -39,7 +39,9 @@ export interface PgPool {
   connect(lent: (error: Error | undefined, connection: LentConnection | undefined) => void): void
 }
 
-/** What is missing if a new connection gets no answer. PgBouncer accepts it, and lets its first statement wait. */
+/**
+ * Names the missing reply in the error for a new connection. PgBouncer accepts one, and lets its first statement wait.
+ */
 const FIRST_ANSWER = 'answer on a new connection (a pooler in session mode must allow five for each box)'
 
 /** Runs statements over a pool of `pg`. */
@@ -55,7 +57,7 @@ export class PgClient implements SqlClient {
   readonly #waiting = new Set<() => void>()
   #isClosed = false
 
-  /** @param end ends a pool that was created for the box, or returns connections that it has kept. */
+  /** @param end ends a pool that was created for the box, or returns the connections that the box has kept. */
   constructor(name: string, pool: PgPool, clock: Clock, end: () => Promise<void> | void = () => undefined) {
     this.name = name
     this.#pool = pool
@@ -97,7 +99,7 @@ export class PgClient implements SqlClient {
       connection.release(true)
     }
     const broken = (): void => {
-      // Before that, the statement reports the loss.
+      // Before the box listens, the statement reports the loss.
       if (isListening && !isOver) onLost()
       end()
     }
@@ -129,7 +131,7 @@ export class PgClient implements SqlClient {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    // A pool that has ended neither serves nor rejects them.
+    // A pool that has ended neither serves nor rejects waiting statements.
     for (const refuse of this.#waiting) refuse()
     this.#waiting.clear()
     await this.#end()
@@ -157,7 +159,7 @@ export class PgClient implements SqlClient {
       this.#waiting.add(refuse)
       this.#pool.connect((error, connection) => {
         if (!connection) return reject(error!)
-        // It comes too late.
+        // The connection comes too late.
         if (!this.#waiting.has(refuse)) return connection.release()
         // An unhandled `error` event would end the process. It can follow at once, in the same packet as the server's
         // greeting. The running statement fails as well.
@@ -176,8 +178,8 @@ export class PgClient implements SqlClient {
     await this.#answered(connection, connection.query('begin'), false)
     let result: T
     try {
-      // Nothing is prepared, because an error of a pooler would end the transaction. A statement that fails before the
-      // commit has certainly had no effect.
+      // The statements are not prepared, because an error of a pooler would end the transaction. A statement that fails
+      // before the commit has certainly had no effect.
       result = await work((text, values) =>
         this.#answered(connection, this.#ask(connection, { text, values }), false),
       )
@@ -212,7 +214,7 @@ function ignore(): void {
 
 const names = new Map<string, string>()
 
-/** The name of a prepared statement: the same for all boxes that share a connection. */
+/** Returns the name of a prepared statement: the same for all boxes that share a connection. */
 function nameOf(text: string): string {
   let name = names.get(text)
   if (name === undefined) {

@@ -10,5 +10,5 @@ export const PG_TEXT = {
 /** The OID of the type `text`. */
 const TEXT = 25
 
-/** The same for PGlite. */
+/** The same options for PGlite. */
 export const PGLITE_TEXT = { rowMode: 'array', parsers: { [TEXT]: (text: string) => text } } as const

@@ -12,9 +12,9 @@ import {
 
 type Rows = PromiseLike<readonly (readonly (Uint8Array | null)[])[]>
 
-/** Runs statements: a `sql`, or the one of a transaction. */
+/** Runs statements: a `sql`, or the `sql` of a transaction. */
 interface Statements {
-  /** `raw` returns columns as bytes, which no option of the caller's changes. */
+  /** `raw` returns columns as bytes, regardless of the caller's options. */
   unsafe(text: string, values?: string[], options?: { prepare: boolean }): Rows & { raw(): Rows }
 }
 
@@ -64,8 +64,8 @@ export class PostgresClient implements SqlClient {
     let last: Promise<unknown> = Promise.resolve()
     try {
       const sql = await this.#answered(all, Promise.race([beginning, done as Promise<never>]), false)
-      // Nothing is prepared, because an error of a pooler would end the transaction. A statement that fails before the
-      // commit has certainly had no effect.
+      // The statements are not prepared, because an error of a pooler would end the transaction. A statement that fails
+      // before the commit has certainly had no effect.
       const result = await work((text, values) => {
         last = this.#ask(sql, text, values, false)
         return this.#answered(all, last, false)
@@ -102,7 +102,7 @@ export class PostgresClient implements SqlClient {
         if (!isOver) onMessage(message, to)
       },
       onclose: () => {
-        // Before that, the statement reports the loss. The package would connect again, and not listen.
+        // Before the box listens, the statement reports the loss. The package would reconnect without listening.
         if (!isListening || isOver) return
         stop().catch(() => undefined)
         onLost()
@@ -129,7 +129,7 @@ export class PostgresClient implements SqlClient {
   }
 
   /**
-   * Rejects when the last statement has its reply. Then the package rolls back. If the connection is lost, that would
+   * Rejects once the last statement has its reply. Then the package rolls back. A rollback over a lost connection would
    * end the process, so in that case the promise stays pending.
    */
   async #toRollBack(last: Promise<unknown>, error: unknown): Promise<void> {
@@ -150,13 +150,13 @@ export class PostgresClient implements SqlClient {
     try {
       return await answered(answer, this.#clock, isSent, () => this.#replace(sql))
     } catch (error) {
-      // Its other connections lead to the same server.
+      // The other connections lead to the same server.
       if (isReadOnly(error)) this.#replace(sql)
       throw error
     }
   }
 
-  /** Gives up all connections. Statements that are running, perhaps of other boxes, get their replies first. */
+  /** Replaces all connections. Running statements, perhaps of other boxes, still get their replies. */
   #replace(sql: PostgresSql): void {
     if (this.#sql !== sql) return
     this.#sql = this.#make()

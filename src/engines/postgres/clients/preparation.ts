@@ -3,7 +3,7 @@ import { SqlError } from './sql-client.js'
 /** SQLSTATEs: a prepared statement is missing, or exists already, because a pooler has switched the connection. */
 const MISPLACED = ['26000', '42P05']
 
-/** Whether statements are prepared: not behind a pooler that gives each transaction another connection. */
+/** Decides whether to prepare statements. They fail behind a pooler that gives each transaction another connection. */
 export class Preparation {
   #isOn = true
 

@@ -2,10 +2,10 @@ import type { Clock } from '../../../base/clock.js'
 import { STATEMENT_TIMEOUT } from './answered.js'
 import { SqlError, type Query } from './sql-client.js'
 
-/** Maximum number of times that a statement is sent again. A pool can have many connections that have ended. */
+/** Maximum number of times that a statement is resent. A pool can have many connections that have ended. */
 const MAX_LOSSES = 16
 
-/** Decides how often a statement that may be executed twice is sent again, because it was lost with its connection. */
+/** Decides how often to resend a statement that was lost with its connection. Executing it twice must be harmless. */
 export class Repetition {
   /** The first error after which the statement may have been executed; undefined if there was none. */
   lost: SqlError | undefined
@@ -18,12 +18,12 @@ export class Repetition {
     this.#until = clock.now() + STATEMENT_TIMEOUT
   }
 
-  /** Until when it is sent again: clock time. */
+  /** The clock time until which the statement may be resent. */
   get until(): number {
     return this.#until
   }
 
-  /** Whether to send it again after this error. */
+  /** Whether to resend the statement after this error. */
   follows(error: unknown): boolean {
     if (!(error instanceof SqlError && error.isLost)) return false
     // mutant: unclear-loss-forgotten
@@ -32,7 +32,7 @@ export class Repetition {
   }
 }
 
-/** Runs statements that may be executed twice, again if they were lost. */
+/** Returns a query that resends lost statements. Executing them twice must be harmless. */
 export function repeated(query: Query, clock: Clock): Query {
   return async (text, values) => {
     const repetition = new Repetition(clock)

@@ -52,7 +52,7 @@ class ServerChoice implements SqlClient {
     }
   }
 
-  /** Starts with the one that was chosen last. */
+  /** Returns the first usable client. Starts with the one that was chosen last. */
   async #choose(): Promise<SqlClient> {
     const first = this.#current
     const failures: SqlError[] = []
@@ -65,7 +65,7 @@ class ServerChoice implements SqlClient {
         this.#current = place
         return client
       } catch (error) {
-        // A wrong password is wrong for the next one, too.
+        // A wrong password would be wrong for the next server, too.
         const { code } = error as SqlError
         if (code !== undefined && !FOR_NEXT.includes(code)) throw error
         failures.push(error as SqlError)

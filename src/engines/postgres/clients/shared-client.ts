@@ -6,7 +6,7 @@ import { SqlError, type Listening, type Query, type SqlClient, type SqlStatement
 interface Subscriber {
   readonly onMessage: (message: string, channel: string) => void
   readonly onLost: () => void
-  /** Whether it has its {@link Listening}. Before that, a loss is an error of its call. */
+  /** Whether it has its {@link Listening}. Before that, its call to `listen` reports a loss. */
   isListening: boolean
 }
 
@@ -17,7 +17,7 @@ interface Subscriber {
 class SharedClient {
   readonly #client: SqlClient
   readonly #statements: SharedStatements
-  /** Not those of the box that asks first: it may be closed before the others. */
+  /** Statements for all boxes. Those of a single box end when it is closed. */
   readonly #ofAll: SqlStatements
   readonly #clock: Clock
   readonly #onClosed: () => void
@@ -25,7 +25,7 @@ class SharedClient {
   #isClosed = false
   readonly #subscribers = new Map<string, Subscriber>()
   #connection: Promise<SharedConnection> | undefined
-  /** What is done now for all boxes that have asked for it meanwhile. */
+  /** The work that is running for all boxes that have asked for it. */
   #together: Promise<void> | undefined
 
   /** @param make makes further clients like `client` */
@@ -130,7 +130,7 @@ class SharedClient {
     return answered(answer, this.#clock, false, () => this.#drop(connection))
   }
 
-  /** Ends a connection, and tells those that listen over it. */
+  /** Ends a connection, and notifies those that listen over it. */
   #drop(connection: SharedConnection): void {
     if (connection.isLost) return
     connection.end()
@@ -145,13 +145,13 @@ class SharedClient {
 }
 
 /**
- * The connection over which all boxes listen. It runs one statement at a time. So that no box waits for those of all
- * others, what several boxes ask while it is busy is one statement.
+ * The connection over which all boxes listen. It runs one statement at a time. It combines the requests that arrive
+ * while it is busy into one statement, so that no box waits for the statements of all others.
  */
 class SharedConnection {
   readonly #listening: Listening
   #last: Promise<unknown> = Promise.resolve()
-  /** The answers to what is asked next, by its text. */
+  /** The replies to the requests that are sent next, by their text. */
   readonly #next = new Map<string, Promise<unknown>>()
   readonly #texts: string[] = []
   isLost = false
@@ -194,8 +194,8 @@ function lost(message: string): SqlError {
 const shared = new Map<string, Promise<SharedClient>>()
 
 /**
- * Returns a client that shares its connections with all others of this place.
- * @param place distinguishes all that matters for the connections @param make connects to it
+ * Returns a client that shares its connections with all other clients of this place.
+ * @param place differs if connections can't be shared @param make connects to the place
  */
 export async function sharedClient(
   place: string,
@@ -210,7 +210,7 @@ export async function sharedClient(
       shared.set(place, making)
       making.catch(forget)
     }
-    // Between the two, the last box may close it.
+    // If its last box was closed meanwhile, connects again.
     const client = (await making).use()
     if (client) return client
   }

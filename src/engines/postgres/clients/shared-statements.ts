@@ -1,22 +1,25 @@
 import type { Clock, Timer } from '../../../base/clock.js'
 import { SqlError, type SqlClient } from './sql-client.js'
 
-/** Number of statements of one client at a time: it has a connection for each, and one for messages. */
+/** Maximum number of statements of one client at a time. It has a connection for each, and one for messages. */
 const AT_ONCE = 4
-/** There are further clients when a statement has waited this long, in milliseconds. */
+/** Waiting time of a statement after which further clients are created, in milliseconds. */
 const PATIENCE = 100
-/** If statements take less than this, the server is busy, and further connections would not help, in milliseconds. */
+/**
+ * Minimum duration of slow statements, in milliseconds. If statements are faster, the server is busy, and further
+ * connections would not help.
+ */
 const SLOW = 25
-/** How long a further client is kept when idle, in milliseconds. */
+/** Time after which a further idle client is closed, in milliseconds. */
 const KEPT_FOR = 60_000
-/** SQLSTATE: the server accepts no further connections. After that, no others are tried for this time, in milliseconds. */
+/** SQLSTATE: the server accepts no further connections. None are tried for this many milliseconds after it. */
 const IS_FULL = '53300'
 const FULL_FOR = 5000
 
 interface Member {
   readonly client: SqlClient
   running: number
-  /** Number of statements at a time. */
+  /** Maximum number of statements at a time. */
   most: number
   closing?: Timer | undefined
 }
@@ -29,8 +32,8 @@ interface Waiting {
 
 /**
  * Runs the statements of several boxes over the connections of one client. If they take long, because the server is
- * distant or rows are locked, statements of one box would make those of another wait. Then there are further clients, up
- * to one for each box, so that no box has fewer connections than it would have by itself.
+ * distant or rows are locked, statements of one box would make those of another wait. So further clients are created in
+ * that case, up to one for each box. No box has fewer connections than it would have by itself.
  */
 export class SharedStatements {
   readonly #make: () => Promise<SqlClient>
@@ -40,9 +43,9 @@ export class SharedStatements {
   readonly #waiting = new Map<object, Waiting[]>()
   #boxes = 0
   #growing: Timer | undefined
-  /** When the last statement ended, as clock time, and how long it took, in milliseconds. */
+  /** The clock time at which the last statement ended, and its duration in milliseconds. */
   #last = { at: 0, took: 0 }
-  /** Until when the server is expected to accept no further connections, as clock time. */
+  /** The clock time until which the server is expected to accept no further connections. */
   #fullUntil = 0
   #isClosed = false
 
@@ -92,7 +95,7 @@ export class SharedStatements {
       closing?.cancel()
       return client.close()
     })
-    // A closed client rejects them.
+    // The closed clients reject the waiting statements.
     this.#next()
     await Promise.all(closing)
   }
@@ -102,7 +105,7 @@ export class SharedStatements {
       const free = this.#members.find(({ running, most }) => running < most)
       const member = free ?? (this.#mayGrow() ? undefined : this.#leastBusy())
       if (!member) return this.#growLater()
-      // The box is the last one next time.
+      // The box becomes the last in turn.
       this.#waiting.delete(box)
       const { start } = waiting.shift()!
       if (waiting.length > 0) this.#waiting.set(box, waiting)
@@ -175,7 +178,7 @@ export class SharedStatements {
     if (isLate && isSlow && now >= this.#fullUntil) {
       const count = all.reduce((sum, { length }) => sum + length, 0)
       const { length } = this.#members
-      // Twice as many at most: the first of them may be enough.
+      // At most doubles the number of clients: the first new ones may be enough.
       const wanted = Math.min(length, this.#boxes - length, Math.ceil(count / AT_ONCE))
       await Promise.all(Array.from({ length: wanted }, () => this.#add()))
     }

@@ -97,7 +97,7 @@ class PoolOfOne implements PgPool {
       },
       on: client.on.bind(client),
       off: client.off.bind(client),
-      // The client stays the caller's. A statement without a reply, and its transaction, may still be running.
+      // The caller keeps the client. A statement without a reply, and its transaction, may still be running.
       release: isBroken => free(isBroken ? last.then(() => client.query('rollback')).catch(ignore) : last),
     }
   }

@@ -3,7 +3,7 @@ export type Query = (text: string, values: readonly string[]) => Promise<unknown
 
 /** Runs statements over connections of a client of PostgreSQL. Values are passed as text. */
 export interface SqlStatements {
-  /** For messages: the address without passwords. */
+  /** The address without passwords, for messages. */
   readonly name: string
   /** Runs one statement in a transaction of its own. Rejects with a {@link SqlError}. */
   readonly query: Query
@@ -50,7 +50,7 @@ export interface Listening {
   readonly query: Query
   /** Runs statements without values over it in one transaction. */
   run(text: string): Promise<void>
-  /** @param isBroken whether the connection is of no use to others that listen over it */
+  /** @param isBroken whether others can no longer listen over the connection */
   stop(isBroken?: boolean): Promise<void>
 }
 
@@ -92,15 +92,16 @@ const IDLE_FOR_TOO_LONG = '57P05'
  */
 const ENDING = /^(08|25P0[34]|57P0[1245])/
 /**
- * The server or a pooler could not connect, or has ended an idle connection (57P05) or transaction (25P03, 25P04), so the
- * statement was not executed. Poolers have no SQLSTATEs of their own for this: PgBouncer sends 08P01, also when the server dies during a statement.
+ * Those of them with which the statement was not executed: the server or a pooler could not connect, or has ended an
+ * idle connection (57P05) or transaction (25P03, 25P04). Poolers have no SQLSTATEs of their own for this. PgBouncer
+ * sends 08P01, also if the server dies during a statement, so its messages are compared.
  */
 const REFUSED = /^(0800[14]|25P0[34]|57P05)$/
 const NOT_PASSED_ON =
   /login has been failing|query_wait_timeout|client_login_timeout|max_client_conn|failed to connect to remote server/
 /** SQLSTATE: the server accepts no writes. */
 export const READ_ONLY = '25006'
-/** The package `postgres` could not connect, or one side rejected the other's certificate. */
+/** Codes of failed connections: the package `postgres` could not connect, or one side rejected a certificate. */
 const UNCONNECTED = /^(CONNECT_TIMEOUT|CONNECTION_ENDED|UNABLE_TO_.*|.*CERT.*)$/
 
 /** Converts the failure of a statement. @param isSent whether the statement may have been sent when it failed. */
@@ -145,7 +146,7 @@ function isUnconnected(error: unknown): boolean {
 /** Characters that must be escaped in an array. */
 const ESCAPED = /["\\]/
 
-/** Returns items as a PostgreSQL array. Text is quoted, so that none is read as a null. */
+/** Returns items as a PostgreSQL array. Text is quoted, so that it is never read as a null. */
 export function arrayText(items: readonly (string | number)[]): string {
   let text = ''
   for (const item of items) {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 
 /**
- * The text of a file of SQL in this folder, without its comments: the package has the same texts in the place of this
- * function.
+ * Returns the text of an SQL file in this folder, without comments. The build replaces this module by one that contains
+ * the texts.
  */
 export function sqlFile(name: string): string {
   const text = readFileSync(new URL(`${name}.sql`, import.meta.url), 'utf8')
