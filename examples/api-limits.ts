@@ -1,6 +1,6 @@
 /**
- * An API whose answers are streams, and that runs as several processes. Over all processes, a customer can send LIMIT
- * requests a minute, and read two answers at a time.
+ * An API that streams its answers and runs as several processes. Over all processes, a customer can send LIMIT requests
+ * a minute, and read two answers at a time.
  *
  *     REDIS_URL=redis://localhost PORT=8080 node api-limits.js
  *     curl -i -H 'X-Customer: anna' localhost:8080/answers
@@ -24,7 +24,7 @@ app.use(limitHono(customers, { name: 'customer', key: c => c.req.header('X-Custo
 app.get('/answers', c =>
   stream(c, async out => {
     for (let word = 1; word <= 5; word++) {
-      // Calls of all customers share the limits of the model. If the customer leaves, the wait ends.
+      // All customers share the limits of the model. The signal ends the wait if the customer disconnects.
       await model.run(() => out.writeln(`word ${word}`), 1, { signal: c.req.raw.signal })
       await out.sleep(100)
     }

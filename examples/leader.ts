@@ -1,5 +1,5 @@
 /**
- * A scheduler that runs as several processes, one of which works. If the leader dies, the next one leads as soon as
+ * A scheduler that runs as several processes, one of which works. If the leader dies, the next process leads as soon as
  * ZooKeeper has ended the session of the dead one.
  *
  *     ZOOKEEPER_URL=zookeeper://localhost:2181 node leader.js
@@ -19,7 +19,7 @@ try {
   await election.lead(
     async grant => {
       console.log(`${process.pid} leads, term ${grant.token}`)
-      // Losing the lead ends the sleep, and so does stopping the program.
+      // The sleep ends if the process loses the lead, or if the program stops.
       const signal = AbortSignal.any([grant.signal, stop.signal])
       for (let round = 1; ; round++) {
         console.log(`${process.pid} does round ${round}`)

@@ -1,6 +1,6 @@
 /**
- * Adds a line to a file that other programs change, too, also programs with proper-lockfile. A program that is killed
- * does not keep the others waiting.
+ * Appends a line to a file that other programs change too, including programs that use proper-lockfile. A killed
+ * program does not keep the others waiting.
  *
  *     node lockfile.js notes.txt "the first line"
  */
@@ -10,7 +10,7 @@ import { lock } from 'signalbox-lockfile'
 const [file, line] = process.argv.slice(2)
 if (!file || !line) throw new Error('usage: lockfile.js FILE LINE')
 
-// The file need not exist yet.
+// `realpath: false` allows a file that does not exist yet.
 const release = await lock(file, { realpath: false, retries: 10 })
 try {
   const text = await readFile(file, 'utf8').catch(() => '')

@@ -1,6 +1,6 @@
 /**
- * Calls a partner for each order on its command line. All processes together stay within the partner's limit, by
- * default 20 calls in any second.
+ * Calls a partner for each order on its command line. All processes together stay within the partner's limit. The
+ * default is 20 calls in any second.
  *
  *     REDIS_URL=redis://localhost PARTNER_URL=https://partner.example node rate-limit.js order-1 order-2
  */
@@ -11,7 +11,7 @@ const { REDIS_URL = 'redis://localhost', PARTNER_URL, LIMIT = '20', PER = '1s', 
 if (!PARTNER_URL) throw new Error('PARTNER_URL is missing')
 
 await using box = await open(REDIS_URL)
-// A call may take up to 100 ms longer to arrive than the one before it. Without `jitter` the partner could then count
+// A call may take up to 100 ms longer to arrive than the previous call. Without `jitter`, the partner could then count
 // too many calls in a second.
 const partner = box.limiter('partner', { limit: Number(LIMIT), per: PER as Duration, jitter: '100ms' })
 // The partner identifies an order by its key, so a retry is safe.

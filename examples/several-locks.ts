@@ -1,6 +1,6 @@
 /**
- * Moves money between two accounts, each a file in a folder. Several processes may run at once, in both directions:
- * all locks of a transfer are taken in one step, so transfers cannot deadlock.
+ * Moves money between two accounts, each of which is a file in a folder. Several processes may run at the same time, in
+ * both directions. A transfer takes all its locks in one step, so transfers cannot deadlock.
  *
  *     node several-locks.js ./accounts anna ben 30
  */
@@ -26,7 +26,7 @@ async function balance(account: string): Promise<number> {
 
 async function setBalance(account: string, value: number): Promise<void> {
   const path = join(folder!, account)
-  // After a crash, the file is the old one or the new one, not half of it.
+  // After a crash, the file has either the old content or the new content.
   await writeFile(`${path}.new`, String(value))
   await rename(`${path}.new`, path)
 }

@@ -1,6 +1,6 @@
 /**
  * Applies transfers that arrive as JSON on standard input, one on each line. A queue may deliver a transfer twice, and
- * to several processes: its `id` ensures that it is applied once.
+ * to several processes. The `id` of the transfer ensures that it is applied once.
  *
  *     DATABASE_URL=postgres://localhost/app node transaction.js < transfers
  *     {"id":"t1","from":"anna","to":"ben","amount":30}
@@ -31,7 +31,7 @@ async function apply({ id, from, to, amount }: Transfer): Promise<void> {
       add(transaction, from, -amount)
       add(transaction, to, amount)
     },
-    // Keeps the id for longer than the queue may redeliver a message.
+    // Keeps the ID for longer than the queue may redeliver a message.
     { id, retention: '7d', wait: '30s' },
   )
   console.log(id, applied ? 'applied' : 'applied before')

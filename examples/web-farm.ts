@@ -14,7 +14,7 @@ import { open, TimedOutError } from 'signalbox'
 const { REDIS_URL = 'redis://localhost', DATABASE_URL, PORT = '8080' } = process.env
 
 const db = new pg.Pool({ connectionString: DATABASE_URL })
-// A server that restarts closes idle connections; the pool opens others.
+// The pool replaces idle connections that a restarting server closes.
 db.on('error', error => console.error(error.message))
 const box = await open(REDIS_URL, { label: `payments on ${PORT}` })
 
@@ -28,8 +28,8 @@ async function pay(id: string): Promise<string> {
       )
       if (rows[0] === undefined) throw new Error(`there is no invoice ${id}`)
       if (rows[0].paid_by !== null) return rows[0].paid_by
-      // Here the card is charged. A process that was stopped for longer than its lease has an old token, and the update
-      // rejects it.
+      // Charge the card here. If a process was stopped for longer than its lease, its token is old, and the update
+      // changes nothing.
       const sql = 'update invoice set paid_by = $2, fence = $3 where id = $1 and fence < $3'
       const { rowCount } = await db.query(sql, [id, PORT, String(grant.token)])
       if (rowCount === 0) throw new Error('a later holder wrote the invoice')
@@ -48,7 +48,7 @@ const server = createServer((request, response) => {
   pay(id).then(
     paidBy => response.end(`paid by ${paidBy}\n`),
     (error: unknown) => {
-      // If the lock was not free in time, nothing was done, and the caller can retry.
+      // A timeout means that nothing was done, so the caller can retry.
       response.writeHead(error instanceof TimedOutError ? 503 : 500).end(`${String(error)}\n`)
     },
   )

@@ -1,5 +1,5 @@
 /**
- * Notes in a file that several processes read and write, with the locks that browsers have as `navigator.locks`:
+ * Keeps notes in a file that several processes read and write. The locks have the API of `navigator.locks` in browsers:
  * readers share a lock, and a writer excludes all others.
  *
  *     node web-locks.js ./notes add 'buy milk'

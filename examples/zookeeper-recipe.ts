@@ -1,6 +1,6 @@
 /**
  * The lock recipe of ZooKeeper's documentation, with policies of cockatiel around single steps of the client. In your
- * code, use `box.mutex`: it also knows when a lock is lost, and has tokens.
+ * code, use `box.mutex`, which also detects the loss of a lock and has tokens.
  *
  *     ZOOKEEPER_HOSTS=localhost:2181 node zookeeper-recipe.js
  */
@@ -32,8 +32,8 @@ async function withLock<T>(zk: ZooKeeper, folder: string, wait: number, task: ()
     return children.sort((one, other) => (one.slice(-10) < other.slice(-10) ? -1 : 1))
   }
 
-  // A linearizable read syncs first, so it shows whether a request of a lost connection was applied; if not, it never
-  // is.
+  // Creates the node unless an earlier attempt did. A linearizable read syncs first. If it does not show a request of a
+  // lost connection, that request will never be applied.
   async function enter(attempt: number, signal: AbortSignal): Promise<string> {
     const known = attempt > 0 ? (await queue()).find(isOwn) : undefined
     if (known !== undefined) return known

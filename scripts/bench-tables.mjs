@@ -1,7 +1,7 @@
 /**
- * Writes what the committed reports of the bench say: a page of tables next to each report, and the tables of
- * docs/benchmarks.md, `<!-- bench: NAME -->` ... `<!-- /bench -->`. `node scripts/bench-tables.mjs`, after `npm run
- * bench`.
+ * Generates pages from the committed reports of the bench: a page of tables next to each report, and the tables between
+ * `<!-- bench: NAME -->` and `<!-- /bench -->` in docs/benchmarks.md. Run `node scripts/bench-tables.mjs` after `npm
+ * run bench`.
  */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -9,16 +9,16 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { root } from './command.mjs'
 
-/** The page that sums the reports up, relative to the checkout. */
+/** Path of the page that summarizes the reports, relative to the checkout. */
 export const summaryPage = 'docs/benchmarks.md'
-/** Where the reports are, relative to the checkout. */
+/** Folder of the reports, relative to the checkout. */
 export const reportFolder = 'bench/reports'
 
-/** Its tables: their names, and what stands there. */
+/** Matches a table of the page: its name, and its content. */
 export const TABLE = /<!-- bench: (\w+) -->\n([\s\S]*?)<!-- \/bench -->/g
 
 /**
- * A page with fresh tables in place of those that it has.
+ * Returns a page whose tables are replaced with new ones.
  * @param {string} page
  * @param {(name: string) => string} tableOf
  */
@@ -31,8 +31,8 @@ export function withTables(page, tableOf) {
 }
 
 /**
- * The page of a report.
- * @param {string} name of the report
+ * Returns the page of a report.
+ * @param {string} name name of the report
  * @param {string} tables
  */
 export function reportPage(name, tables) {
@@ -41,7 +41,7 @@ export function reportPage(name, tables) {
   return `${title}\n\n${back}\n\n![Speed, waits and fairness of each subject](${name}.svg)\n\n${tables}`
 }
 
-/** @param {...string} argv of the bench */
+/** @param {...string} argv arguments of the bench */
 function bench(...argv) {
   return execFileSync(process.execPath, ['build/bench/main.js', ...argv], { cwd: root, encoding: 'utf8' })
 }

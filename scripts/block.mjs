@@ -1,5 +1,5 @@
 /**
- * A page with a fresh block in place of the one that it has between `<!-- NAME -->` and `<!-- /NAME -->`.
+ * Returns a page whose block between `<!-- NAME -->` and `<!-- /NAME -->` is replaced.
  * @param {string} page
  * @param {string} name
  * @param {string} block

@@ -1,4 +1,4 @@
-/** Compiles the sources: for running, and for a package. */
+/** Compiles the sources, and builds the packages for `npm pack`. */
 import {
   copyFileSync,
   existsSync,
@@ -15,7 +15,7 @@ import { root, run } from './command.mjs'
 const require = createRequire(import.meta.url)
 
 /**
- * What the compiler makes from a folder of sources.
+ * The output of the compiler for a folder of sources.
  * @typedef {{ target: string, folder: string, sources: string, project: string }} Output
  */
 
@@ -56,7 +56,7 @@ const outputs = [
 ]
 
 /**
- * What `npm pack` packs, by its target: the folder of the package.
+ * The folder of each package that `npm pack` packs, by its target.
  * @type {ReadonlyMap<string, string>}
  */
 const packages = new Map([
@@ -68,13 +68,13 @@ const packages = new Map([
   ['nestjs-package', 'packages/nestjs'],
 ])
 
-/** What can be built. */
+/** The names of all targets. */
 export const targets = [...new Set(outputs.map(({ target }) => target)), ...packages.keys()]
 
 /**
- * Brings targets up to date.
+ * Builds targets, unless they are up to date.
  * @param {readonly string[]} names
- * @throws {import('./command.mjs').SetupError} when a source can't be compiled
+ * @throws {import('./command.mjs').SetupError} if a source does not compile
  */
 export function build(names) {
   const wanted = outputs.filter(({ target }) => names.includes(target))
@@ -82,7 +82,7 @@ export function build(names) {
     if (existsSync(join(root, output.folder))) removeOrphans(output)
     else process.stderr.write(`setup: preparing ${output.folder}/ ...\n`)
   }
-  // In its build mode it finds by itself what has changed.
+  // In its build mode, the compiler compiles only the projects that have changed.
   if (wanted.length > 0) compile('--build', ...wanted.map(({ project }) => project))
   for (const { folder, sources } of wanted) if (sources === '.') copyTexts(folder)
   if (names.includes('dist')) {
@@ -94,7 +94,7 @@ export function build(names) {
 }
 
 /**
- * Copies what the compiler leaves out: SQL and Lua.
+ * Copies SQL and Lua, which the compiler ignores.
  * @param {string} folder
  */
 function copyTexts(folder) {
@@ -107,8 +107,8 @@ function copyTexts(folder) {
 }
 
 /**
- * Writes the files that CommonJS requires. In a packed package they are the code itself. In a clone they pass the modules
- * on, so that there is one copy, too.
+ * Writes the modules that CommonJS requires in a clone. Each re-exports the ES module, so that a process has one copy
+ * of it. In a package, they contain the code itself.
  * @param {string} folder of a package
  */
 function writeRequired(folder) {
@@ -121,14 +121,14 @@ function writeRequired(folder) {
   }
 }
 
-/** @param {...string} argv of the compiler */
+/** @param {...string} argv arguments of the compiler */
 function compile(...argv) {
   run(process.execPath, [require.resolve('typescript/lib/tsc.js'), ...argv])
 }
 
 /**
- * Deletes what was made from a source that is gone, because the compiler leaves it, and what was made for a package.
- * The folder isn't emptied, because running processes may be about to load modules from it.
+ * Deletes files that have no source: the compiler does not delete them, and some belong to a package. Does not empty
+ * the folder, because running processes may be about to load modules from it.
  * @param {Output} output
  */
 function removeOrphans({ folder, sources }) {

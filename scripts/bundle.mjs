@@ -1,11 +1,11 @@
 /**
- * Writes what `npm pack` packs into `dist` of a package, in place of the modules that run in a clone: `npm pack` runs it
- * with the folder of the package, and the next command in the clone compiles the modules again.
+ * Bundles a package for `npm pack` into its folder `dist`, in place of the modules that run in a clone. `npm pack` runs
+ * this script with the folder of the package. The next command in the clone compiles the modules again.
  *
- * A bundle is a third smaller than its modules: their imports go, and so do comments, also those in SQL and Lua, the
- * indentation of Lua, and the declarations that no entry leads to. Statements are shortened, and variables get short
- * names, which is another tenth. Lines stay, and the names of functions, classes, methods and properties, so a stack
- * trace can be read.
+ * A bundle is a third smaller than its modules. It has no imports between modules, no comments, also not in SQL and
+ * Lua, no indentation of Lua, and no declarations that no entry uses. Shorter statements and variable names save
+ * another tenth. Lines and the names of functions, classes, methods and properties stay, so that stack traces are
+ * readable.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -30,7 +30,7 @@ const {
   exports,
   peerDependenciesMeta = {},
 } = JSON.parse(readFileSync(join(place, 'package.json'), 'utf8'))
-/** Requires one of the optional packages. */
+/** Matches a call that requires one of the optional packages. */
 const optional = new RegExp(
   `\\brequire\\((["'](?:${Object.keys(peerDependenciesMeta).join('|')})(?:/[\\w/]+)?["'])\\)`,
   'g',
@@ -39,14 +39,14 @@ const entries = Object.values(exports).flatMap(
   ({ types, import: module }) => (types ?? module?.types)?.match(/^\.\/dist\/(.*)\.d\.ts$/)?.[1] ?? [],
 )
 /**
- * Whether CommonJS can require the package where the runtime can't require an ES module. The package is then CommonJS,
- * and its ES modules export the same, so that a process has one copy of it.
+ * Whether CommonJS can require the package on a runtime that can't require an ES module. Then the code is CommonJS, and
+ * the ES modules re-export it, so that a process has one copy of it.
  */
 const isBoth = Object.values(exports).some(target => target.require)
 
 /**
- * By the folder of the package: where its sources are, its programs, and a module that starts one of them, by their
- * places in the package.
+ * The folder of the sources of each package, and its programs, by the folder of the package. `programs` maps the output
+ * of each program, relative to `dist`, to its source. These paths have no extension.
  * @type {Readonly<Record<string, { sources: string, programs: Readonly<Record<string, string>> }>>}
  */
 const packages = {
@@ -77,12 +77,12 @@ const { sources, programs } = /** @type {typeof packages[string]} */ (packages[f
 const inputOptions = {
   cwd: root,
   platform: 'node',
-  // Packages and modules of Node stay imports. Bundled are the helpers for newer syntax, which are not a package that a
-  // user has, and what the fault harness takes from the conformance kit.
+  // Packages and modules of Node stay imports. The bundle includes the helpers for newer syntax, because users do not
+  // install their package, and the parts of the conformance kit that the fault harness uses.
   external: /^(?!@oxc-project\/|signalbox-conformance$)[\w@]/,
   resolve: { alias: { 'signalbox-conformance': join(root, 'packages/conformance/src/index.ts') } },
   transform: { target: 'es2022' },
-  // No comments that name modules.
+  // Omits the comments that name modules.
   experimental: { attachDebugInfo: 'none' },
 }
 const dist = join(place, 'dist')
@@ -110,7 +110,7 @@ async function writeCode() {
     dir: dist,
     format: isBoth || type === 'commonjs' ? 'cjs' : 'es',
     exports: 'named',
-    // Jest runs CommonJS in a context that has no import().
+    // Jest runs CommonJS in a context without import().
     dynamicImportInCjs: false,
     comments: false,
     minify: {
@@ -129,7 +129,7 @@ async function writeCode() {
     const lines = [
       ...(/^#!.*/.exec(chunk.code) ?? []),
       names.length > 0 ? `export { ${names.join(', ')} } from ${code}` : `import ${code}`,
-      // To an ES module, the default export of CommonJS is the object with all exports.
+      // An ES module sees the object with all exports as the default export of CommonJS.
       ...(chunk.exports.includes('default') ? [`import all from ${code}`, `export default all.default`] : []),
     ]
     writeFileSync(join(dist, `${chunk.name}.js`), `${lines.join('\n')}\n`)
@@ -156,14 +156,14 @@ async function writeDeclarations() {
     const code = `'./${basename(path, '.d.cts')}.cjs'`
     const main = /(\w+) as default/.exec(chunk.code)?.[1]
     const lines = [`export * from ${code}`]
-    // By its name, so that the default export of a class is a type, too.
+    // Exports the name, so that the default export of a class is also a type.
     if (main && chunk.exports.includes(main)) lines.push(`export { ${main} as default } from ${code}`)
     else if (main) lines.push(`import all from ${code}`, 'export default all.default')
     writeFileSync(join(dist, chunk.fileName), `${lines.join('\n')}\n`)
   }
 }
 
-/** @param {Readonly<Record<string, string>>} paths of sources without their extension, by the name of what is made */
+/** @param {Readonly<Record<string, string>>} paths sources without their extensions, by the names of their outputs */
 function inputOf(paths) {
   return Object.fromEntries(
     Object.entries(paths).map(([name, path]) => [name, join(place, sources, `${path}.ts`)]),
@@ -171,10 +171,13 @@ function inputOf(paths) {
 }
 
 /**
- * Exports values instead of getters, which take a sixth of the time of a free lock: no export here changes. Node does not
- * find the names of getters that are shortened. Bundlers of users put the code into one file. Where that is an ES module,
- * it has neither `require` for Node's modules nor `__filename`. They fail on a package that is not installed unless the
- * call is in a `try` block.
+ * Changes the CommonJS code of a bundle in three ways.
+ * It exports values instead of getters, because no export changes, and getters take a sixth of the time of a free lock.
+ * Node also does not find the names of getters in minified code.
+ * It takes the modules of Node from `process`, and handles a missing `__filename`, because bundlers of users may put
+ * the code into an ES module, which has neither `require` nor `__filename`.
+ * It wraps calls that require optional packages in `try`, because bundlers otherwise fail if such a package is not
+ * installed.
  * @param {string} code
  */
 function plainCommonJs(code) {
@@ -190,14 +193,14 @@ function plainCommonJs(code) {
     .replaceAll(optional, '(() => { try { return require($1) } catch (error) { throw error } })()')
 }
 
-/** A module with the files of the console's page in the place of the one that reads them. */
+/** Returns a module with the files of the console's page. It replaces the module that reads them. */
 async function pageModule() {
   return `const texts = ${JSON.stringify(await pageFiles('src/console/page'))}
 export const pageFile = name => texts[name]`
 }
 
 /**
- * A module with the texts of a folder in the place of the one that reads them from their files.
+ * Returns a module with the texts of a folder. It replaces the module that reads them from their files.
  * @param {string} id the path of `lua-file.ts` or `sql-file.ts`
  */
 function textsModule(id) {

@@ -1,5 +1,5 @@
 /**
- * Writes the committed reports of chaos tests as tables into the page next to them: `node scripts/chaos-tables.mjs`.
+ * Writes tables from the committed reports of chaos tests into the page next to them: `node scripts/chaos-tables.mjs`.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -7,12 +7,12 @@ import { withBlock } from './block.mjs'
 
 const reports = fileURLToPath(new URL('../apps/chaos/reports/', import.meta.url))
 
-/** The page that the tables stand in. */
+/** Path of the page with the tables. */
 export const page = `${reports}README.md`
 
 /**
- * The page with fresh tables in place of those that it has.
- * @param {string} text of the page
+ * Returns the page with new tables.
+ * @param {string} text text of the page
  */
 export function withTables(text) {
   return withBlock(text, 'chaos', `\n${tables()}\n`)
@@ -78,7 +78,7 @@ function conditions({ engine, processes, lease, session, seed, seconds, date, ma
 }
 
 /**
- * How long all continued after each kind of fault, engine by engine.
+ * Returns the table of the times until all clients continued after each kind of fault, with a column for each engine.
  * @param {readonly Report[]} all
  */
 function recoveries(all) {
@@ -92,7 +92,7 @@ function recoveries(all) {
 
 /**
  * @param {Report} report
- * @param {string} kind of the fault
+ * @param {string} kind kind of the fault
  */
 function recovery({ recoveries }, kind) {
   const found = recoveries.find(recovery => recovery.kind === kind)

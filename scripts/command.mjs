@@ -1,21 +1,21 @@
-/** How setup starts a command, and what it says when one fails. */
+/** Starts commands for setup, and reports their failures. */
 import { spawnSync } from 'node:child_process'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** The checkout. */
+/** Path of the checkout. */
 export const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
-/** Something only the reader can put right; its message is all that is printed. */
+/** An error that only the user can fix. Setup prints its message alone. */
 export class SetupError extends Error {}
 
 /**
- * Runs a command to its end. What it prints goes to standard error, because standard output belongs to the command
- * that setup prepares, for example to `npm start -- --json -`.
+ * Runs a command to its end. Its output goes to standard error, because standard output belongs to the command that
+ * setup prepares, for example to `npm start -- --json -`.
  * @param {string} command
  * @param {readonly string[]} argv
  * @param {{ cwd?: string, env?: NodeJS.ProcessEnv }} options
- * @throws {SetupError} when it could not start or failed
+ * @throws {SetupError} if the command does not start or fails
  */
 export function run(command, argv, { cwd = root, env = process.env } = {}) {
   const { status, error } = spawnSync(command, argv, { cwd, env, stdio: ['ignore', 2, 2] })
@@ -24,9 +24,9 @@ export function run(command, argv, { cwd = root, env = process.env } = {}) {
 }
 
 /**
- * Runs npm, the one that runs the present script if one does.
+ * Runs npm: the one that runs this script, if there is one.
  * @param {...string} argv
- * @throws {SetupError} when it could not start or failed
+ * @throws {SetupError} if npm does not start or fails
  */
 export function npm(...argv) {
   const program = process.env.npm_execpath

@@ -1,4 +1,4 @@
-/** Programs that tests need, from Debian's packages. */
+/** Installs the programs that tests need, from Debian's packages. */
 import { accessSync, constants, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { run, SetupError } from './command.mjs'
@@ -6,16 +6,16 @@ import { postgresqlFolders } from './postgresql.mjs'
 
 /**
  * @param {ReadonlyMap<string, string>} packageOf the Debian packages of each program
- * @returns {string[]} the packages whose program is neither on the PATH nor where Debian hides it
+ * @returns {string[]} the packages whose program is neither on the PATH nor in Debian's folders for servers
  */
 export function missingPackages(packageOf) {
   return [...packageOf].filter(([program]) => !isInstalled(program)).flatMap(([, names]) => names.split(' '))
 }
 
 /**
- * Installs Debian packages without starting the services that they bring.
+ * Installs Debian packages without starting their services.
  * @param {readonly string[]} names
- * @throws {SetupError} when this isn't root on a system with apt, or apt fails
+ * @throws {SetupError} if this process is not root on a system with apt, or if apt fails
  */
 export function installPackages(names) {
   if (process.getuid?.() !== 0 || !isOnPath('apt-get'))
@@ -30,7 +30,7 @@ export function installPackages(names) {
 }
 
 /**
- * Debian starts a service as soon as it is installed unless this file says no.
+ * Does work with a policy that prevents Debian from starting services when it installs them.
  * @param {() => void} work
  */
 function withoutServices(work) {
@@ -46,7 +46,7 @@ function withoutServices(work) {
 /**
  * @param {string} path
  * @param {string} content
- * @returns {boolean} whether there was no such file
+ * @returns {boolean} whether this call created the file
  */
 function writeNew(path, content) {
   try {

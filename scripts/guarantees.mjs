@@ -1,6 +1,6 @@
 /**
- * Writes what each engine guarantees, as its boxes say it, into README.md and docs/guarantees.md:
- * `node scripts/guarantees.mjs`, after `npm run build`.
+ * Writes the guarantees that the boxes of each engine report into README.md and docs/guarantees.md. Run
+ * `node scripts/guarantees.mjs` after `npm run build`.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { open } from 'signalbox'
 import { withBlock } from './block.mjs'
 
-/** The pages that a block stands in, with what writes it. */
+/** The pages with a block of guarantees, and the function that generates each block. */
 export const pages = [
   { path: below('README.md'), block: brief },
   { path: below('docs/guarantees.md'), block: whole },
@@ -21,8 +21,8 @@ function below(path) {
 }
 
 /**
- * A page with a fresh block in place of the one that it has.
- * @param {string} text of the page
+ * Returns a page with a new block.
+ * @param {string} text text of the page
  * @param {(boxes: readonly Kind[]) => string} block
  * @param {readonly Kind[]} boxes
  */
@@ -31,7 +31,7 @@ export function withGuarantees(text, block, boxes) {
 }
 
 /**
- * What each kind of box says.
+ * Returns the guarantees of each kind of box.
  * @returns {Promise<Kind[]>}
  */
 export async function kinds() {
@@ -60,7 +60,8 @@ async function guaranteesOf(url) {
 }
 
 /**
- * What the boxes of engines over servers say; none can be opened here, because that would need those servers.
+ * Returns the guarantees of the engines that have servers. Reads them from modules, because opening a box would need
+ * these servers.
  * @returns {Promise<Kind[]>}
  */
 async function overNetwork() {
@@ -91,14 +92,14 @@ function built(module) {
   return new URL(`../dist/src/${module}`, import.meta.url).href
 }
 
-/** @param {string} module of one of our other packages */
+/** @param {string} module path of a module of another package of this repository */
 function packed(module) {
   return new URL(`../packages/${module}`, import.meta.url).href
 }
 
 /** @typedef {import('signalbox').Guarantees} Guarantees */
 /**
- * `shownIn`: which fixture of the contract tests shows its weaknesses.
+ * `shownIn` is the fixture of the contract tests that shows the weaknesses.
  * @typedef {{ url: string, guarantees: Guarantees, shownIn: string }} Kind
  */
 
@@ -118,7 +119,7 @@ const kept = {
 const { PROMISES: promises } = await import(built('base/promises.js'))
 
 /**
- * What README calls an engine, by the scheme of its URL, and the page about it.
+ * The name of each engine in README and the page about it, by the scheme of its URL.
  * @type {Partial<Record<string, { name: string, page: string }>>}
  */
 const engines = {
@@ -140,7 +141,7 @@ function engineOf({ url }) {
 }
 
 /**
- * What can happen where a promise is weakened.
+ * Consequences of a weakened promise.
  * @type {Partial<Record<string, string>>}
  */
 const consequences = {
@@ -154,7 +155,8 @@ const consequences = {
 }
 
 /**
- * What can happen on which engine, and all engines, each as its URL opens it without options.
+ * Returns the block of README: the consequences with the engines that have them, and a table of the engines. Omits
+ * boxes whose URL has options.
  * @param {readonly Kind[]} boxes
  */
 function brief(boxes) {
@@ -196,7 +198,7 @@ function consequence(promise) {
 }
 
 /**
- * All kinds of box, and each weakness in words.
+ * Returns the block of docs/guarantees.md: a table of all kinds of box, and a description of each weakness.
  * @param {readonly Kind[]} boxes
  */
 function whole(boxes) {
@@ -219,7 +221,7 @@ function row({ url, guarantees: { scope, deadHolder, durability, weaknesses } })
 }
 
 /**
- * Each weakness once, below the boxes that have it.
+ * Returns a list with each weakness once, below the URLs of the boxes that have it.
  * @param {readonly Kind[]} boxes
  */
 function listed(boxes) {
@@ -245,7 +247,7 @@ function listed(boxes) {
 }
 
 /**
- * The lines of an item of a list.
+ * Returns the lines of an item of a list.
  * @param {string} item
  * @param {string} indent
  */

@@ -1,7 +1,7 @@
 /**
- * The programs in other languages whose locks meet ours in the tests and in the bench, the runtimes other than Node
- * that tests run in, the package from npm that must be compiled, the packages for SQL whose transactions tests use, the
- * queues whose jobs they limit, and applications of Nest: what they need, and how they are built.
+ * Installs and builds programs that tests and the bench use: clients in other languages whose locks exclude ours,
+ * runtimes other than Node, a package from npm that must be compiled, ORMs whose transactions tests use, queues whose
+ * jobs they limit, and applications of Nest.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -19,18 +19,18 @@ import { npm, root, run, SetupError } from './command.mjs'
 import { installPackages, missingPackages } from './debian.mjs'
 import { copyJars } from './java-servers.mjs'
 
-/** Where they are built, a folder a language. */
+/** Folder of the built programs, with a folder for each language. */
 export const builtFolder = join(root, '.interop')
 
 const sourceFolder = join(root, 'test/interop')
 
 /**
- * `programs`: what must be there, with its Debian package. `sources`: what it is made from, in the folder of its name.
- * `make` builds it from its folder into `target`, which is there and empty.
+ * `programs` are the required programs, each with its Debian package. `sources` matches the files from which the
+ * language is built, in the folder of its name. `make` builds into `target`, an existing empty folder.
  * @typedef {{ name: string, programs: [string, string][], sources: RegExp, make: (target: string) => void }} Language
  */
 
-/** Emits JavaScript into a folder `build/js`, without a check. */
+/** Options that emit JavaScript into a folder `build/js` without type checks. */
 const TRANSPILE =
   '--ignoreConfig --noCheck --noResolve --module esnext --target es2022 --types node --skipLibCheck ' +
   '--allowImportingTsExtensions --rewriteRelativeImportExtensions --rootDir . --outDir build/js'
@@ -42,7 +42,7 @@ const languages = [
     programs: [['python3', 'python3-venv']],
     sources: /^requirements\.txt$/,
     make(target) {
-      // Debian's python3 comes without what makes an environment.
+      // Debian's python3 lacks the module that creates environments.
       if (spawnSync('python3', ['-c', 'import ensurepip']).status !== 0) installPackages(['python3-venv'])
       run('python3', ['-m', 'venv', target])
       const requirements = join(sourceFolder, 'python/requirements.txt')
@@ -94,7 +94,7 @@ const languages = [
     make(target) {
       for (const file of ['package.json', 'package-lock.json'])
         copyFileSync(join(sourceFolder, 'native', file), join(target, file))
-      // Its install script is what compiles it.
+      // Runs install scripts, because the one of this package compiles it.
       npm('ci', '--prefix', target)
     },
   },
@@ -104,7 +104,7 @@ const languages = [
     sources: /^package\.json$/,
     make(target) {
       copyFileSync(join(sourceFolder, 'runtimes', 'package.json'), join(target, 'package.json'))
-      // These versions name those of the packages for each platform, so there is nothing to lock.
+      // No lock file, because these versions determine the versions of the packages for each platform.
       npm('install', '--prefix', target, '--no-package-lock', '--ignore-scripts')
     },
   },
@@ -113,14 +113,14 @@ const languages = [
     programs: [],
     sources: /\.ts$|^(package(-lock)?\.json|schema\.prisma)$/,
     make() {
-      // The modules that tests load find them here.
+      // Installs into the source folder, where tests load the modules.
       const cwd = join(sourceFolder, 'orms')
       npm('ci', '--prefix', cwd, '--ignore-scripts')
-      // Prisma downloads an engine unless this names a program. Its generated client does not use one.
+      // Prisma downloads an engine unless this variable names a program. Its generated client uses no engine.
       const environment = { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: process.execPath }
       const argv = ['node_modules/prisma/build/index.js', 'generate', '--schema', 'schema.prisma']
       run(process.execPath, argv, { cwd, env: environment })
-      // For the bench, whose processes run JavaScript.
+      // The bench needs JavaScript.
       const generated = readdirSync(join(cwd, 'build'), { recursive: true, encoding: 'utf8' })
       const modules = [...readdirSync(cwd), ...generated.map(path => join('build', path))]
       const compiler = join(root, 'node_modules/typescript/bin/tsc')
@@ -140,11 +140,11 @@ const languages = [
     sources: /\.m?ts$|\.json$|^\.npmrc$/,
     make(target) {
       const cwd = join(sourceFolder, 'nestjs')
-      // It makes them CommonJS.
+      // The package.json makes the compiled modules CommonJS.
       for (const file of ['package.json', 'package-lock.json', '.npmrc'])
         copyFileSync(join(cwd, file), join(target, file))
       npm('ci', '--prefix', target, '--ignore-scripts')
-      // The applications mean the built packages, and a test checks their types.
+      // The applications import the built packages. No type check here, because a test checks their types.
       const options = [
         '--noEmit',
         'false',
@@ -161,21 +161,21 @@ const languages = [
   },
 ]
 
-/** The names of all of them. */
+/** The names of all languages. */
 export const languageNames = languages.map(({ name }) => name)
 
 /**
- * @param {readonly string[]} names of languages
- * @returns {string[]} those of them whose programs are not built from what their sources are now
+ * @param {readonly string[]} names names of languages
+ * @returns {string[]} those whose programs are missing or were built from other sources
  */
 export function staleLanguages(names) {
   return languages.filter(one => names.includes(one.name) && isStale(one)).map(({ name }) => name)
 }
 
 /**
- * Builds what {@link staleLanguages} names.
- * @param {readonly string[]} names of languages
- * @throws {SetupError} when something is missing that can't be installed here, or a build fails
+ * Builds the stale ones among these languages.
+ * @param {readonly string[]} names names of languages
+ * @throws {SetupError} if a missing program can't be installed, or a build fails
  */
 export function buildLanguages(names) {
   const stale = languages.filter(one => names.includes(one.name) && isStale(one))
@@ -202,7 +202,8 @@ function stamp({ name }) {
 }
 
 /**
- * Environments and the like know by absolute paths where they are, so a moved checkout builds them again.
+ * Returns a hash of the sources and of the path of the checkout. After the checkout has moved, its programs must be
+ * built again, because some contain absolute paths.
  * @param {Language} language
  */
 function digest({ name, sources }) {
@@ -215,7 +216,9 @@ function digest({ name, sources }) {
 }
 
 /**
- * Go before 1.21 can't read a version such as go.mod has, and its message does not say so.
+ * Checks the version of Go. Go before 1.21 can't parse the version in go.mod, and its error message does not explain
+ * that.
+ * @throws {SetupError} if Go is too old
  */
 function checkGoVersion() {
   const needed = /^go (\d+\.\d+)/m.exec(readFileSync(join(sourceFolder, 'go/go.mod'), 'utf8'))?.[1] ?? ''
@@ -223,7 +226,7 @@ function checkGoVersion() {
   const [major = 0, minor = 0] = found.split('.').map(Number)
   const [neededMajor = 0, neededMinor = 0] = needed.split('.').map(Number)
   if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) return
-  // From 1.21 on it gets a later one automatically, unless that is turned off.
+  // From 1.21 on, Go downloads a later version automatically unless that is turned off.
   if (major === 1 && minor >= 21 && process.env.GOTOOLCHAIN !== 'local') return
   throw new SetupError(
     `The tests need Go ${needed} or later; this is Go ${found}, as Debian's package golang-go may be.`,

@@ -1,10 +1,10 @@
-/** The servers in Java that tests start: what of Maven Central each is made of, and where that lies. */
+/** Installs the servers in Java that tests start, from Maven Central. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root, run } from './command.mjs'
 import { installPackages, missingPackages } from './debian.mjs'
 
-/** Those that `npm test` starts. Each has a pom.xml in its folder below `test/support/servers`. */
+/** The servers that `npm test` starts. Each has a pom.xml in its folder below `test/support/servers`. */
 export const javaServers = ['zookeeper', 'hazelcast']
 
 /** @type {ReadonlyMap<string, string>} */
@@ -14,7 +14,7 @@ const programs = new Map([
 ])
 
 /**
- * Whether the server is not there as its pom.xml says now.
+ * Whether the server is missing, or was installed for another pom.xml.
  * @param {string} name
  */
 export function isJavaServerMissing(name) {
@@ -23,9 +23,9 @@ export function isJavaServerMissing(name) {
 }
 
 /**
- * Gets the server's jars.
+ * Installs the jars of the server.
  * @param {string} name
- * @throws {SetupError} when something is missing that can't be installed here, or they can't be had
+ * @throws {SetupError} if a missing program can't be installed, or Maven fails
  */
 export function getJavaServer(name) {
   const missing = missingPackages(programs)
@@ -38,9 +38,9 @@ export function getJavaServer(name) {
 }
 
 /**
- * Gets the jars that a pom.xml names.
+ * Copies the jars that a pom.xml names.
  * @param {string} project the folder with the pom.xml
- * @param {string} folder where the jars go
+ * @param {string} folder folder for the jars
  */
 export function copyJars(project, folder) {
   const goal = ['dependency:copy-dependencies', `-DoutputDirectory=${folder}`, '-DincludeScope=runtime']

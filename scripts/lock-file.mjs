@@ -1,11 +1,11 @@
-/** A lock for the few seconds in which two commands started together would both install or build. */
+/** A lock file that prevents two commands from installing or building at the same time. */
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 
 const patience = 15 * 60_000
 
 /**
- * Calls `work` while no other process does so under the same path. A lock whose process is dead is taken over.
- * @param {string} path of the lock file
+ * Runs `work` while this process holds the lock file. Takes the lock over if its process is dead.
+ * @param {string} path path of the lock file
  * @param {() => void} work
  */
 export function withLock(path, work) {
@@ -36,13 +36,13 @@ export function withLock(path, work) {
 
 /**
  * @param {string} path
- * @param {string} own a file that holds this process's id
+ * @param {string} own path of a file that contains the ID of this process
  */
 function acquire(path, own) {
   if (link(own, path)) return true
   const holder = read(path)
   if (holder === undefined || isHeld(Number(holder))) return false
-  // Of several that find the same dead holder, only the one whose link succeeds may replace its lock.
+  // If several processes find the same dead holder, only the one whose link succeeds may replace the lock.
   const succession = `${path}.after-${holder}`
   if (!link(own, succession)) return false
   try {
@@ -82,7 +82,8 @@ function read(path) {
 
 /** @param {number} pid */
 function isHeld(pid) {
-  // Containers give out the same ids again and again: this process holds nothing yet, so the lock is a dead one's.
+  // Containers reuse process IDs. This process does not hold the lock yet, so a lock with its ID belongs to a dead
+  // process.
   if (pid === process.pid) return false
   try {
     process.kill(pid, 0)

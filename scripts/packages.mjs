@@ -1,33 +1,38 @@
-/** The packages from npm, in sets: each command installs those that it needs. */
+/** Sets of packages from npm. Each command installs the sets that it needs. */
 import { existsSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { npm, root } from './command.mjs'
 
 /**
- * A folder for each set but `development`, which is a workspace of npm: its packages go into `node_modules` of the
- * checkout. None may depend on `signalbox`: its folder is the checkout, and npm would install all workspaces of the
- * checkout, so all sets. Therefore `.npmrc` has `legacy-peer-deps`, and our packages find `signalbox` by a link.
+ * Folder with a workspace of npm for each set except `development`. The packages of a set are installed into
+ * `node_modules` of the checkout.
+ *
+ * No set may depend on `signalbox`: that package is the checkout itself, so npm would install all its workspaces. For
+ * this reason, `.npmrc` sets `legacy-peer-deps`, and our packages resolve `signalbox` through a link.
  */
 const folder = 'scripts/packages'
-/** Packages that run the programs: the dependencies of the checkout, and more. */
+/** Name of the set that runs the programs: the dependencies of the checkout, and more. */
 const run = 'run'
-/** The devDependencies of the checkout, and the packages of `run`. */
+/** Name of the set with the devDependencies of the checkout and the packages of `run`. */
 const development = 'development'
-/** Our packages that `development` has besides those of `run`. npm links a workspace only if it is asked for. */
+/**
+ * Packages of this repository that `development` adds to those of `run`. npm links a workspace only if its name is
+ * given.
+ */
 const own = ['packages/conformance', 'packages/lockfile']
 
 /** The names of the sets. */
 export const packageSets = [development, run, 'peers', 'reference', 'packing', 'packed', 'runners', 'nest']
 
 /**
- * Whether packages of the sets are not installed, or anything is not as package-lock.json has it.
+ * Whether a package of the sets is missing, or an installed package has another version than in package-lock.json.
  * @param {readonly string[]} sets
  */
 export function areSetsMissing(sets) {
   const locked = read('package-lock.json')
   const installed = read('node_modules/.package-lock.json')
   const isCurrent = [...installed].every(([path, { version }]) => locked.get(path)?.version === version)
-  // npm installs a package with all that it takes, so it is enough to look for those that are named.
+  // npm installs a package with all its dependencies, so checking the direct dependencies is enough.
   const named = [
     includesRoot(sets) && locked.get('')?.dependencies,
     sets.includes(development) && locked.get('')?.devDependencies,
@@ -37,7 +42,7 @@ export function areSetsMissing(sets) {
 }
 
 /**
- * Installs the sets, and again those that are installed, because npm removes what it is not asked to keep.
+ * Installs the sets, together with the sets that are already installed, because npm removes all others.
  * @param {readonly string[]} sets
  */
 export function installSets(sets) {
@@ -49,7 +54,7 @@ export function installSets(sets) {
   const wanted = [...new Set([...sets, ...kept])]
   npm(
     'ci',
-    // No package here needs its install script, and one of them would write into the home directory.
+    // No package needs its install script here, and one of the scripts would write into the home directory.
     '--ignore-scripts',
     `--${wanted.includes(development) ? 'include' : 'omit'}=dev`,
     ...(includesRoot(wanted) ? ['--include-workspace-root'] : []),
@@ -90,8 +95,8 @@ function workspaces(sets) {
 /**
  * @typedef {Readonly<Record<string, string>>} Names
  * @typedef {{ version?: string, dev?: boolean, dependencies?: Names, devDependencies?: Names }} Locked
- * @param {string} file a lock file, relative to the checkout
- * @returns {ReadonlyMap<string, Locked>} what is there by its path; nothing when there is no file
+ * @param {string} file path of a lock file, relative to the checkout
+ * @returns {ReadonlyMap<string, Locked>} its packages by path; empty if there is no file
  */
 function read(file) {
   const path = join(root, file)

@@ -1,17 +1,17 @@
-/** Builds the pages into `dist`, where the modules of a clone find them: `node scripts/page.mjs`. */
+/** Builds the pages for browsers into `dist`, from which the modules of a clone read them: `node scripts/page.mjs`. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { rolldown } from 'rolldown'
 import { root } from './command.mjs'
 
-/** What all pages share. */
+/** Folder of the sources that all pages share. */
 const kit = 'src/page-kit/browser'
-/** The folder of each page: its entry `page.ts`, and its style sheet. */
+/** Folders of the pages. Each contains the entry `page.ts` and a style sheet. */
 const folders = ['src/console/page', 'apps/trains/board/page']
 
 /**
- * Returns the files of a page by their names.
+ * Returns the files of a page, by name.
  * @param {string} folder
  * @returns {Promise<Readonly<Record<string, string>>>}
  */
@@ -36,7 +36,7 @@ export async function pageFiles(folder) {
 
 /**
  * @param {string} folder
- * @param {string} name of a file
+ * @param {string} name name of a file
  */
 function read(folder, name) {
   return readFileSync(join(root, folder, name), 'utf8')

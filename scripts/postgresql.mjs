@@ -1,10 +1,10 @@
-/** Where Debian puts PostgreSQL: programs outside of the PATH, one folder a version, and extensions elsewhere. */
+/** Finds Debian's files of PostgreSQL. Its programs are not on the PATH: each version has a folder. */
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
 const versions = '/usr/lib/postgresql'
 
-/** @returns {string[]} the folders of the installed versions, the newest first */
+/** @returns {string[]} the folders with the programs of the installed versions, newest first */
 export function postgresqlFolders() {
   if (!existsSync(versions)) return []
   return readdirSync(versions)
@@ -13,8 +13,8 @@ export function postgresqlFolders() {
 }
 
 /**
- * The Debian package of plpgsql_check for the server that tests start, which checks functions.
- * @returns {string | undefined} nothing when it is installed, or the server is not Debian's
+ * Returns the Debian package of plpgsql_check, which checks functions, for the server that tests start.
+ * @returns {string | undefined} undefined if it is installed, or if the server is not Debian's
  */
 export function missingFunctionCheck() {
   const [programs] = postgresqlFolders()

@@ -6,18 +6,18 @@ export const servers = new Map([
   ['redis-server', 'redis-server'],
   ['postgres', 'postgresql'],
   ['pgbouncer', 'pgbouncer'],
-  // For the library that is preloaded into a server to set its clock.
+  // Compiles the library that is preloaded into a server to set its clock.
   ['gcc', 'gcc libc6-dev'],
 ])
 
 /**
- * The same, of each that only larger test runs start.
+ * The Debian package of each program that only longer test runs start.
  * @type {ReadonlyMap<string, string>}
  */
 export const moreServers = new Map([
-  // For certificates.
+  // Creates certificates.
   ['openssl', 'openssl'],
-  // Shells for which the command brings completion.
+  // Shells that the command has completions for.
   ['zsh', 'zsh'],
   ['fish', 'fish'],
   ['luacheck', 'lua-check'],

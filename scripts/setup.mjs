@@ -1,11 +1,13 @@
 /**
- * Makes a checkout ready: `node scripts/setup.mjs [TARGET ...]`, with targets such as `dist` and `servers`.
+ * Prepares a checkout: `node scripts/setup.mjs [TARGET ...]`, with targets such as `dist` and `servers`.
  *
- * Provides each target: `run`, `development`, `packing` and the like are sets of packages from npm; `dist`, `tools` and
- * `package` are built from the sources. `servers` installs the programs that
- * `npm test` starts, `more-servers` those that larger test runs start. `interop` builds the programs in other languages
- * that tests need, and the name of a language those in this one. Each is done only when it is missing or stale. Says
- * nothing when there is nothing to do. Plain Node, because it runs before anything is installed.
+ * `run`, `development`, `packing` and some other targets are sets of packages from npm. `dist`, `tools` and `package`
+ * are built from the sources. `servers` installs the programs that `npm test` starts, and `more-servers` the programs
+ * that longer test runs start. `interop` builds the programs in other languages that tests need, and the name of a
+ * language builds the programs in that language.
+ *
+ * Skips targets that are present and current, and prints nothing if there is nothing to do. Uses only modules of Node,
+ * because it runs before any package is installed.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -22,8 +24,8 @@ import { moreServers, servers } from './servers.mjs'
 const oldestNode = { major: 20, minor: 19 }
 
 /**
- * One thing a checkout needs. `missing` looks without changing anything and says what is lacking, or undefined;
- * `provide` gets it, or throws a SetupError that says what to do by hand.
+ * Something that a checkout needs. `missing` returns its description if it is missing, without changing anything.
+ * `provide` installs it, or throws a SetupError that says what to do by hand.
  * @typedef {{ missing: () => string | undefined, provide: () => void }} Step
  */
 
@@ -57,7 +59,7 @@ const checkoutLink = {
 }
 
 /**
- * @param {ReadonlyMap<string, string>} programs and the Debian package of each
+ * @param {ReadonlyMap<string, string>} programs programs with their Debian packages
  * @returns {Step}
  */
 function installed(programs) {
@@ -71,7 +73,7 @@ function installed(programs) {
 }
 
 /**
- * @param {string} name of a server in Java
+ * @param {string} name name of a server in Java
  * @returns {Step}
  */
 function javaServer(name) {
@@ -82,7 +84,7 @@ function javaServer(name) {
 }
 
 /**
- * Checks functions of PostgreSQL.
+ * The extension that checks functions of PostgreSQL.
  * @type {Step}
  */
 const functionCheck = {
@@ -91,7 +93,7 @@ const functionCheck = {
 }
 
 /**
- * An older server, for the long run.
+ * An older server, which only long test runs start.
  * @type {Step}
  */
 const debianZooKeeper = {
@@ -101,7 +103,7 @@ const debianZooKeeper = {
 }
 
 /**
- * @param {...string} names of languages
+ * @param {...string} names names of languages
  * @returns {Step}
  */
 function interop(...names) {
@@ -141,7 +143,7 @@ try {
   for (const step of steps) {
     if (step.missing() === undefined) continue
     alone(() => {
-      // Another setup may have provided it while this one waited for its turn.
+      // Another setup may have provided it in the meantime.
       const missing = step.missing()
       if (missing === undefined) return
       process.stderr.write(`setup: preparing ${missing} ...\n`)

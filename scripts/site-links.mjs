@@ -1,9 +1,9 @@
-/** Whether the links of a built site lead somewhere. */
+/** Finds dead links on a built site. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * The anchor of a heading, as GitHub makes it.
+ * Returns the anchor of a heading, in GitHub's form.
  * @param {string} heading
  */
 export function slug(heading) {
@@ -14,9 +14,9 @@ export function slug(heading) {
 }
 
 /**
- * What each dead link and each missing picture is, and on which page.
- * @param {string} site the folder with the pages
- * @param {string} base the path under which it is served, with a slash at both ends
+ * Returns each dead link and each missing picture, with its page.
+ * @param {string} site folder with the pages
+ * @param {string} base path under which the site is served, with a slash at both ends
  * @returns {string[]}
  */
 export function deadLinks(site, base) {

@@ -1,19 +1,19 @@
-/** Pages of the site that show the files which other pages link to, because a reader of the site has no clone. */
+/** Generates pages of the site for files that other pages link to, because a reader of the site has no clone. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, extname, join, normalize, relative } from 'node:path'
 import { root } from './command.mjs'
 
-/** Where they are written, and then shown as `source/`. */
+/** Folder of the generated pages. The site serves it as `source/`. */
 export const sourcePages = 'build-docs/source'
 
-/** Links, but not pictures. */
+/** Matches links, except of pictures. */
 const link = /(?<!!\[[^\]]*)\]\(([^)\s]+)\)/g
-/** The name of a file's language, where it is not its extension. */
+/** Languages of files whose extension is not the name of the language. */
 const languages = new Map([['mjs', 'js']])
 
 /**
- * Where a link leads on the site: to the page that shows a file, if it leads to a file which is not a page.
- * @param {string} page relative to the checkout
+ * Returns the target of a link on the site. A link to a file that is not a page leads to the page that shows the file.
+ * @param {string} page path relative to the checkout
  * @param {string} href
  */
 export function pageOf(page, href) {
@@ -24,8 +24,8 @@ export function pageOf(page, href) {
 }
 
 /**
- * Writes a page for each file that is not a page, and to which one of the pages links.
- * @param {readonly string[]} pages relative to the checkout
+ * Writes a page for each file that a page links to and that is not a page itself.
+ * @param {readonly string[]} pages paths relative to the checkout
  */
 export function writeSourcePages(pages) {
   const linked = pages.flatMap(page =>
@@ -47,7 +47,7 @@ export function writeSourcePages(pages) {
 /**
  * @param {string} page
  * @param {string} href
- * @returns {string | undefined} relative to the checkout
+ * @returns {string | undefined} path relative to the checkout; undefined for other links
  */
 function fileOf(page, href) {
   if (/^([a-z]+:|#|\/)/.test(href)) return undefined
@@ -67,7 +67,7 @@ function isFolder(path) {
 
 /**
  * @param {string} path
- * @param {ReadonlySet<string>} files with a page
+ * @param {ReadonlySet<string>} files files that have a page
  */
 function content(path, files) {
   if (isFolder(path)) {

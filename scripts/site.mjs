@@ -1,6 +1,6 @@
 /**
- * Builds the site of the docs into `build-docs/site`: `npm run docs -- --base /signalbox/`, if it is served under a path.
- * Fails if a link is dead.
+ * Builds the site of the docs into `build-docs/site`, and fails if a link is dead. If the site is served under a path,
+ * run `npm run docs -- --base /signalbox/`.
  */
 import { readdirSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -14,8 +14,8 @@ const require = createRequire(import.meta.url)
 const { values } = parseArgs({ options: { base: { type: 'string', default: '/' } } })
 
 /**
- * @param {string} name of a package
- * @param {string} program of it
+ * @param {string} name name of a package
+ * @param {string} program path of a program in the package
  * @param {...string} argv
  */
 function runProgram(name, program, ...argv) {

@@ -1,10 +1,10 @@
-/** A plugin for TypeDoc that names the modules as users import them, `signalbox/limits`, not after their files. */
+/** A plugin for TypeDoc that gives modules the names that users import, such as `signalbox/limits`. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './command.mjs'
 
 /**
- * The entries of the packages: the source of each without its extension, and the name that users import.
+ * The entry points of the packages: the source of each without its extension, and the name that users import.
  * @type {ReadonlyMap<string, string>}
  */
 export const entries = new Map([
@@ -17,8 +17,8 @@ export const entries = new Map([
 ])
 
 /**
- * @param {string} folder of a package
- * @param {string} sources its folder, from which the paths in `dist` lead
+ * @param {string} folder folder of a package
+ * @param {string} sources folder of its sources, which has the same structure as `dist`
  * @returns {[source: string, name: string][]}
  */
 function entriesOf(folder, sources) {

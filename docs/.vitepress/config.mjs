@@ -1,18 +1,18 @@
-/** The site of the docs; `npm run docs` builds it. The pages are the Markdown files as they are. */
+/** Configuration of the site of the docs, which `npm run docs` builds. The pages are the Markdown files themselves. */
 import { pageOf } from '../../scripts/site-sources.mjs'
 import { slug } from '../../scripts/site-links.mjs'
 import { entries } from '../../scripts/typedoc-entries.mjs'
 
 /**
- * @param {string} text of a group
- * @param {Readonly<Record<string, string>>} pages and their names
+ * @param {string} text title of the group
+ * @param {Readonly<Record<string, string>>} pages names and links of the pages
  * @param {boolean} collapsed
  */
 function group(text, pages, collapsed = false) {
   return { text, collapsed, items: Object.entries(pages).map(([name, link]) => ({ text: name, link })) }
 }
 
-/** A signal at danger. */
+/** The icon of the site: a signal at danger. */
 const icon =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect x="4" width="8" height="16" rx="4" fill="#333"/>' +
   '<circle cx="8" cy="4.5" r="2.5" fill="#e33"/><circle cx="8" cy="11.5" r="2.5" fill="#8a8"/></svg>'
@@ -75,7 +75,7 @@ const sidebar = [
 ]
 
 /**
- * Links to files that are not pages lead to the pages that show them.
+ * Points links to files that are not pages to the pages that show these files.
  * @typedef {{ type: string, attrGet: (name: string) => string | null, attrSet: (name: string, value: string) => void }} Token
  * @typedef {{ tokens: { children: Token[] | null }[], env: { relativePath: string } }} State
  * @param {{ core: { ruler: { push: (name: string, rule: (state: State) => void) => void } } }} markdown
@@ -127,7 +127,7 @@ export default {
     search: {
       provider: 'local',
       options: {
-        // The names of the API are on many pages; what explains them comes first.
+        // Ranks pages of the API below others, because the names of the API are on many pages.
         miniSearch: {
           searchOptions: { boostDocument: (/** @type {string} */ id) => (id.includes('/api/') ? 0.3 : 1) },
         },

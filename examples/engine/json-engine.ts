@@ -48,7 +48,7 @@ const guarantees: Guarantees = {
   ],
 }
 
-/** Milliseconds, on a clock that all processes of a Linux machine share. */
+/** A clock that all processes of a Linux machine share, in milliseconds. */
 const machineClock: Clock = {
   now() {
     const [seconds, nanoseconds] = process.hrtime()
@@ -57,10 +57,10 @@ const machineClock: Clock = {
   after: (...timer) => systemClock.after(...timer),
 }
 
-/** Number of states that are kept. A process that is further behind can't know whether its commit succeeded. */
+/** Number of states to keep. A process that is further behind can't know whether its commit succeeded. */
 const KEPT = 256
 
-/** Work for one step, and the callbacks of its caller. */
+/** Work for one step, with the callbacks of its caller. */
 interface Job {
   readonly work: (state: EngineState) => unknown
   readonly resolve: (value: unknown) => void
@@ -77,7 +77,7 @@ class JsonEngine extends StateEngine {
   readonly #folder: string
   readonly #state: MemoryState
   readonly #jobs = new TickBatcher<Job>(() => this.#run())
-  /** The number of the newest file, and its content. */
+  /** The number of the newest file that this engine has loaded or created. `#saved` is its content. */
   #newest = 0
   #saved: string
   #server: Server | undefined
@@ -100,7 +100,7 @@ class JsonEngine extends StateEngine {
     const { promise, resolve, reject } = settlers()
     this.#server.on('error', reject).listen(this.#mailbox(info.session), resolve)
     await promise
-    // An open box does not keep the process alive.
+    // Lets the process exit although the box is open.
     this.#server.unref()
     await super.join(info, listener)
   }
@@ -119,7 +119,7 @@ class JsonEngine extends StateEngine {
   protected override notify({ session }: SessionInfo, hint: Hint): Promise<void> {
     const { promise, resolve } = settlers()
     const socket = connect(this.#mailbox(session))
-    // A session that has ended needs no hint.
+    // Ignores errors, because a session that has ended needs no hint.
     socket.on('error', () => undefined).on('close', resolve)
     socket.end(JSON.stringify(hint))
     return promise
@@ -167,7 +167,7 @@ class JsonEngine extends StateEngine {
         this.#state.load(this.#saved)
         return
       } catch (error) {
-        // It was deleted, because it is no longer among the newest.
+        // Another process deleted the file, because it was no longer among the newest. Looks again.
         if ((error as { code?: string }).code !== 'ENOENT') throw error
       }
     }
@@ -233,7 +233,7 @@ async function withCopy(task: (original: Box, copy: () => Promise<string>) => Pr
   }
 }
 
-/** Locks that a process held when the machine crashed outlast their lease. */
+/** Shows that locks that a process held when the machine crashed can outlast their lease. */
 function heldForTooLong(): Promise<void> {
   return withCopy(async (box, copy) => {
     await box.mutex('key').acquire({ lease: 100 })
@@ -248,7 +248,7 @@ function heldForTooLong(): Promise<void> {
   })
 }
 
-/** A power failure can restore earlier files. */
+/** Shows that a power failure can restore earlier files. */
 function lostCommit(): Promise<void> {
   return withCopy(async (box, copy) => {
     await box.store('s').put('key', 'old')
@@ -275,7 +275,7 @@ const fixture: EngineFixture = {
   },
 }
 
-// Not in the processes that import this module.
+// Runs the checks in the main program only, because the checks start processes that import this module.
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const promise = process.argv[2] ?? 'P1 '
   for (const check of conformance(fixture)) {

@@ -28,7 +28,7 @@ async function soldSeats(): Promise<number[]> {
 
 @Injectable()
 class BoxOffice {
-  /** Only one process at a time reads and writes the file. A caller that waits longer gets a 503. */
+  /** Only one process at a time reads and writes the file. A caller that waits longer than 5 seconds gets a 503. */
   @Locked('seats', { wait: '5s' })
   async sell(): Promise<number> {
     const sold = await soldSeats()
@@ -38,7 +38,7 @@ class BoxOffice {
     return seat
   }
 
-  /** All processes call this. For each second, one of them runs it. */
+  /** All processes call this method, and for each second one of them runs it. */
   @Interval(200)
   @OncePerFleet('1s', { name: 'report' })
   async report(@CurrentSlot() slot?: Slot | NamedSlot): Promise<void> {

@@ -18,7 +18,7 @@ if (!REDIS_URL || !DATABASE_URL || !PARTNER_URL)
 const charges = new URL('/charges', PARTNER_URL)
 
 const db = new pg.Pool({ connectionString: DATABASE_URL })
-// A server that restarts closes idle connections; the pool opens others.
+// The pool replaces idle connections that a restarting server closes.
 db.on('error', error => console.error(error.message))
 const box = await open(REDIS_URL, { label: 'payments', wait: '30s' })
 const stop = new AbortController()
@@ -51,14 +51,17 @@ async function pay(invoice: string): Promise<void> {
   )
 }
 
-/** The slot is the key, because a report is made again if its process dies. */
+/**
+ * Makes the report of a slot. The slot is the key, because another process makes the report again if the first one
+ * dies.
+ */
 async function report(slot: Slot): Promise<void> {
   const sql =
     'insert into report (slot, paid) select $1, count(*) from invoice where paid on conflict do nothing'
   await db.query(sql, [slot.at])
 }
 
-/** One process at a time records that it leads. After an outage of Redis or PostgreSQL, one leads again. */
+/** Records who leads: one process at a time. After an outage of Redis or PostgreSQL, a process leads again. */
 async function lead(): Promise<void> {
   await box.election('clerk').lead(
     async grant => {

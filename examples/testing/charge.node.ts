@@ -1,4 +1,4 @@
-/** Tests with `node:test`: `node --test build/examples/testing/charge.node.js`. */
+/** Tests that run with `node:test`: `node --test build/examples/testing/charge.node.js`. */
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, mock, test } from 'node:test'
 import { LostError, TimedOutError } from 'signalbox'

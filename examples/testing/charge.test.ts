@@ -1,4 +1,4 @@
-/** Tests with vitest: `npx vitest run --root examples/testing`. */
+/** Tests that run with vitest: `npx vitest run --root examples/testing`. */
 import { IndeterminateError, LostError, TimedOutError } from 'signalbox'
 import { openTestBox, type TestBox } from 'signalbox/testing'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'

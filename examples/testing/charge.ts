@@ -1,7 +1,7 @@
-/** The code that the tests of this folder test: it gets its box from its caller. */
+/** The code under test. Its caller passes the box. */
 import type { Box } from 'signalbox'
 
-/** Charges an invoice. Only one process at a time does that, and it stops if it loses the lock. */
+/** Charges an invoice. Only one process at a time charges it, and it stops if it loses the lock. */
 export async function charge(
   box: Box,
   invoice: string,

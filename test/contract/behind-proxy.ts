@@ -3,10 +3,10 @@ import type { Network } from '../../packages/conformance/src/fixture.js'
 import type { Awaitable, Engine } from '../../src/engine/contract.js'
 
 /**
- * An engine on servers of this machine, over a network that ends with the test process.
- * @param url names the ports of all servers
- * @param open makes an engine for a URL
- * @param hints matches the data that a client sends on a connection for hints alone, if it has one
+ * Returns a network with an engine whose servers run on this machine. The network ends with the test process.
+ * @param url URL with the ports of all servers
+ * @param open opens an engine on a URL
+ * @param hints matches data that a client sends only on its connection for hints, if it has such a connection
  */
 export async function behindProxy(
   url: string,
@@ -19,7 +19,7 @@ export async function behindProxy(
   return networkOf(proxies, await open(through), hints)
 }
 
-/** Returns the network that these proxies form. */
+/** Returns the network through these proxies. */
 export function networkOf(proxies: readonly Proxy[], engine: Engine, hints?: RegExp): Network {
   const targets = proxies.map(({ target }) => target)
   const each = (disturb: (proxy: Proxy) => void): void => {

@@ -3,7 +3,7 @@ import { startChild as start, type Child } from '../../packages/conformance/src/
 
 const root = new URL('../../', import.meta.url)
 
-/** Starts a program by its path in the checkout, without `.process.js`. The caller has to dispose of it. */
+/** Starts a program. The caller must dispose of it. @param program its path in the checkout, without `.process.js` */
 export function startChild(program: string, ...argv: string[]): Child {
   return start(fileURLToPath(new URL(`${program}.process.js`, root)), argv)
 }

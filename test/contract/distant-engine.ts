@@ -13,7 +13,7 @@ import type { ReservePermits } from '../../src/engine/limits/reserve-permits.js'
 import type { Random } from '../../packages/conformance/src/random.js'
 import { DistantLine } from '../support/distant-line.js'
 
-/** Delays the requests, answers and hints of an engine. Each kind keeps its order. */
+/** Delays the requests, replies and hints of an engine. Each of these streams keeps its order. */
 export class DistantEngine implements Engine {
   readonly name: string
   readonly guarantees: Guarantees
@@ -56,7 +56,7 @@ export class DistantEngine implements Engine {
     await this.#engine.leave()
   }
 
-  /** Takes the time of one way between the box and the engine: some turns of the event loop. */
+  /** Delays a message between the box and the engine by some turns of the event loop. */
   async #way(): Promise<void> {
     for (let turns = this.#random.below(4); turns > 0; turns--) await new Promise(setImmediate)
   }

@@ -23,7 +23,8 @@ function fixture(durable: boolean): EngineFixture {
     },
     async start() {
       const folder = await mkdtemp(join(tmpdir(), 'signalbox-'))
-      // Boxes of this thread share the open files of a path. On another path, they behave as in another process.
+      // Boxes of one thread share the open files of a path. With different paths, they behave as in different
+      // processes.
       const link = `${folder}-link`
       await symlink(folder, link)
       const [url, other] = [folder, link].map(
@@ -48,7 +49,7 @@ function fixture(durable: boolean): EngineFixture {
   }
 }
 
-/** Counts the rows of all tables, and the files, which include a socket for each box. */
+/** Counts the rows of all tables, and the files. Each box has a file for its socket. */
 async function sizeOf(folder: string): Promise<number> {
   const files = await readdir(folder)
   return withDatabase(folder, connection => {
@@ -69,7 +70,7 @@ async function withDatabase<T>(folder: string, work: (connection: Connection) =>
   }
 }
 
-/** A process that is stopped in the middle of a transaction delays all others, on any key. */
+/** Shows that a process that is stopped during a transaction delays all others, on any key. */
 async function heldUpByStopped(): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-'))
   const box = await openBox(`file:${folder}`)

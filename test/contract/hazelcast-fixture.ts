@@ -22,11 +22,11 @@ function server(): Promise<HazelcastServer> {
   return (shared ??= startHazelcast())
 }
 
-/** Opens a client without Signalbox, like a program in Java. */
+/** Connects a client without Signalbox, like a program in Java. */
 function javaLike({ address }: HazelcastServer): Promise<Client> {
   return Client.newHazelcastClient({
     clusterName: TEST_CLUSTER,
-    // Otherwise it would use the address of a proxy, too.
+    // Disables smart routing, because the client would otherwise switch to the address of a proxy.
     network: { clusterMembers: [address], smartRouting: false },
     properties: { 'hazelcast.logging.level': 'OFF' },
   })
@@ -34,14 +34,14 @@ function javaLike({ address }: HazelcastServer): Promise<Client> {
 
 let counter: Promise<Client> | undefined
 
-/** The client that counts records for this test file. It ends with the test process. */
+/** Returns the client that counts records for this test file. It ends with the test process. */
 function counting(): Promise<Client> {
   return (counter ??= server().then(javaLike))
 }
 
 /**
- * Counts the sessions of a place, and the requests and commits in its entries. Leaves out the ends of sessions, which
- * stay for a week, and values, because the tombstones of deleted ones stay for an hour.
+ * Counts the sessions of a place, and the requests and commits in its entries. Ignores the records of ended sessions,
+ * which expire after a week, and values, because tombstones of deleted values expire after an hour.
  */
 async function recordsOf(client: Client, map: string): Promise<number> {
   const [table, values] = await Promise.all([
@@ -54,7 +54,7 @@ async function recordsOf(client: Client, map: string): Promise<number> {
   return sessions.length + requests
 }
 
-/** Opens a box that bypasses a proxy whose address the member gives to clients. */
+/** Opens a box that connects to the member directly, although the member reports the address of a proxy. */
 function openDirectly({ address }: HazelcastServer): Promise<Box> {
   return open({
     hazelcast: {
@@ -88,12 +88,12 @@ export const hazelcast: EngineFixture = {
       expect(await map.tryLock('key', 10_000)).toBe(true)
       grant.assertHeld()
       proxy.target = server.port
-      // The holder is notified once it has reached the member again. Until then, a resource refuses its writes.
+      // The holder learns of its loss once it has reached the member again. Until then, resources reject its writes.
       await until('it is notified', () => grant.signal.aborted)
       expect(() => grant.assertHeld()).toThrow()
       await using direct = await openDirectly(server)
       const reading = await direct.readWriteLock('key').read.tryAcquire()
-      // The members do not know readers. So a reader gets the key while the other program holds it.
+      // Members do not know readers, so a reader can lock the key while the other program holds it.
       expect(reading).toBeDefined()
       await reading!.release()
       await map.unlock('key')
@@ -201,7 +201,8 @@ export const hazelcast: EngineFixture = {
       },
       close: async () => {
         const client = await counting()
-        // A map that was searched keeps a megabyte of memory in the member, whose pauses would grow with each test.
+        // Destroys the maps, because a searched map keeps a megabyte in the member, and the member would pause longer
+        // with each test.
         await Promise.all(mapNames(map).map(async name => (await client.getMap(name)).destroy()))
       },
     }

@@ -1,12 +1,12 @@
 /**
- * One life of a process: takes a lock, prints its token, and reads and writes a value. The second argument moves its
- * wall clock, in milliseconds.
+ * One life of a process: takes a lock, prints its token, and reads and writes a value. The second argument shifts the
+ * wall clock by a number of milliseconds.
  */
 const [url, shift] = process.argv.slice(2)
 const now = Date.now
 Date.now = () => now() + Number(shift)
 
-// Loaded after the change of the clock, because an engine reads the wall clock when it starts.
+// Loads the package after changing the clock, because an engine reads the wall clock when it starts.
 const { open } = await import('signalbox')
 const box = await open(url!)
 const grant = await box.mutex('key').acquire()

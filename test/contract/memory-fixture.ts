@@ -8,7 +8,7 @@ import { DistantEngine } from './distant-engine.js'
 import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
 import { Random } from '../../packages/conformance/src/random.js'
 
-/** Runs a process on a space of the same name. Returns its token, and the value that it found. */
+/** Runs the process on a space of this name. Returns the token of its lock, and the value that it found. */
 async function life(shift: number): Promise<{ token: bigint; before: string | undefined }> {
   using child = startChild('build/test/contract/life', 'memory:the same', String(shift))
   const { status, stdout, stderr } = await child.end()
@@ -23,7 +23,7 @@ function sizeOf({ state }: MemorySpace): number {
   return parts.reduce<number>((sum, part) => sum + (Array.isArray(part) ? part.length : 0), 0)
 }
 
-/** The memory engine, which answers at once. */
+/** The memory engine, which replies immediately. */
 export const memory: EngineFixture = {
   name: 'memory',
   guarantees: memoryGuarantees,
@@ -53,7 +53,7 @@ export const memory: EngineFixture = {
   },
 }
 
-/** The memory engine at a distance, which stands for every engine with a server. */
+/** The memory engine with delays, which represents every engine with a server. */
 export const distantMemory: EngineFixture = {
   ...memory,
   name: 'memory at a distance',

@@ -23,10 +23,11 @@ const HOUR = 3_600_000
 const TABLES = ['keys', 'data', 'recorded', 'watchers', 'permit_requests', 'signs']
 /** Matches the data that a client sends on its connection for notifications. */
 const HINTS = /\blisten\b/i
-/** A lease whose first renewal comes too late to disturb a test. */
+/** A lease that is not renewed during a test. */
 const LONG = { lease: '60s' } as const
 /**
- * Time in which a polling waiter polls several times, and one that only sends signs of life does not, in milliseconds.
+ * Time in which a polling waiter checks in several times, in milliseconds. Other waiters only send signs of life in
+ * that time.
  */
 const POLLED = 8000
 
@@ -37,7 +38,7 @@ function server(): Promise<PostgresServer> {
   return (shared ??= startPostgres())
 }
 
-/** A waiter polls for the end of the transaction that the last grant is bound to. */
+/** Shows that a waiter polls for the end of the transaction that binds the last grant. */
 async function boundIsPolled(): Promise<void> {
   const url = `${(await server()).url}?signalbox_schema=s${randomUUID().slice(0, 8)}`
   await using one = await open(url)
@@ -63,15 +64,15 @@ async function boundIsPolled(): Promise<void> {
 interface Replicated extends AsyncDisposable {
   readonly primary: PostgresServer
   readonly standby: PostgresServer
-  /** URL of the server that is in service. */
+  /** URL of the server that is the primary now. */
   readonly url: string
-  /** When it settles, the standby has everything that was written before, and receives nothing more. */
+  /** Stops replication. Resolves when the standby has received all earlier writes. */
   cut(): Promise<void>
-  /** Kills the primary, and lets the standby take its place. */
+  /** Kills the primary and promotes the standby. */
   failOver(): Promise<void>
 }
 
-/** @param clock of the standby */
+/** @param clock clock of the standby */
 async function startReplicated(clock?: FakeClock): Promise<Replicated> {
   const primary = await startPostgres()
   const link = await Proxy.start(primary.address.port)
@@ -101,7 +102,7 @@ function through(network: Proxy, { url, address }: PostgresServer): string {
   return url.replace(`:${address.port}`, `:${network.port}`)
 }
 
-/** Waits until a box works again after its connections were broken. */
+/** Waits until a box works again after losing its connections. */
 function connected(box: Box): Promise<void> {
   return until('it is connected', () =>
     box
@@ -119,7 +120,9 @@ async function tokenAt(box: Box): Promise<bigint> {
   return grant.token
 }
 
-/** A server that has lost a grant gives the lock a second time, and the first holder finds out. */
+/**
+ * Expects that a server that lost a grant gives the lock to another box, and that the first holder learns of its loss.
+ */
 async function grantedAgain(one: Box, held: Grant, url: string): Promise<void> {
   await using other = await open(url)
   const second = await other.mutex('key').acquire(LONG)
@@ -130,7 +133,7 @@ async function grantedAgain(one: Box, held: Grant, url: string): Promise<void> {
   second.assertHeld()
 }
 
-/** A server that crashed gives a lock a second time. */
+/** Shows that a server that crashed grants a lock a second time. */
 async function forgottenGrant(): Promise<void> {
   await using server = await startPostgres()
   await using one = await open(server.url)
@@ -140,7 +143,7 @@ async function forgottenGrant(): Promise<void> {
   await grantedAgain(one, held, server.url)
 }
 
-/** A standby that took the place of the primary gives a lock a second time. */
+/** Shows that a standby that was promoted grants a lock a second time. */
 async function grantNotReceived(): Promise<void> {
   await using servers = await startReplicated()
   await using one = await open(servers.url)
@@ -150,9 +153,11 @@ async function grantNotReceived(): Promise<void> {
   await grantedAgain(one, held, servers.url)
 }
 
-/** The holder at the old primary goes on renewing while the standby that took its place has given the lock away. */
+/**
+ * Shows that a holder at the old primary keeps renewing after the promoted standby has granted the lock to another box.
+ */
 async function splitBrain(): Promise<void> {
-  // Two thirds of it are longer than a stall of the process.
+  // Two thirds of this lease are longer than the process may stall.
   const lease = 3300
   await using servers = await startReplicated()
   await using one = await open(servers.primary.url)
@@ -167,7 +172,7 @@ async function splitBrain(): Promise<void> {
   second.assertHeld()
 }
 
-/** A server loses a grant, and its clock was set back. */
+/** Shows that a token is smaller if the server loses a grant after its clock was set back. */
 async function setBack(): Promise<void> {
   const clock = new FakeClock()
   await using server = await startPostgres({ clock })
@@ -178,22 +183,22 @@ async function setBack(): Promise<void> {
     await using box = await open(server.url)
     await server.stopWriter()
     tokens.push(await tokenAt(box))
-    // The server would lose the last writes of the box as well.
+    // Kills the server before the box closes, because the server must also lose the last writes of the box.
     await server.kill()
   }
   expect(tokens[1]).toBeLessThan(tokens[0]!)
-  // A lost grant alone does not lower the next token.
+  // Losing a grant does not lower the next token if the clock is right.
   expect(tokens[2]).toBeGreaterThan(tokens[0]!)
 }
 
-/** The row of a key is deleted after a while without use, and the server's clock was set back. */
+/** Shows that a token is smaller if the unused row of the key was deleted and the server's clock was set back. */
 async function deletedRow(): Promise<void> {
   const clock = new FakeClock()
   await using server = await startPostgres({ clock })
   await using box = await open(server.url)
   const first = await tokenAt(box)
   clock.set(-HOUR)
-  // While the row exists, tokens rise.
+  // Tokens increase as long as the row exists.
   const second = await tokenAt(box)
   expect(second).toBeGreaterThan(first)
   clock.set(HOUR)
@@ -202,7 +207,9 @@ async function deletedRow(): Promise<void> {
   expect(await tokenAt(box)).toBeLessThan(second)
 }
 
-/** A standby takes over without the last grant, and its clock is behind that of the primary. */
+/**
+ * Shows that a token is smaller if a standby without the last grant takes over, and its clock is behind the primary's.
+ */
 async function standbyBehind(): Promise<void> {
   const clock = new FakeClock()
   await using servers = await startReplicated(clock)
@@ -215,11 +222,11 @@ async function standbyBehind(): Promise<void> {
   await using other = await open(servers.url)
   const next = await tokenAt(other)
   expect(next).toBeLessThan(lost)
-  // Tokens do not fall below those that the standby has received.
+  // The next token is greater than those that the standby has received.
   expect(next).toBeGreaterThan(copied)
 }
 
-/** The server's clock is set ahead, and frees a held lock. */
+/** Shows that the server frees a held lock if its clock is set forward. */
 async function freedEarly(): Promise<void> {
   const clock = new FakeClock()
   await using server = await startPostgres({ clock })
@@ -229,12 +236,12 @@ async function freedEarly(): Promise<void> {
   clock.set(HOUR)
   const second = await other.mutex('key').acquire({ wait: '10s' })
   expect(second.token).toBeGreaterThan(held.token)
-  // Its next renewal, after a third of the lease, notifies the first holder.
+  // The first holder learns of its loss at its next renewal, after a third of the lease.
   await until('it is notified', () => held.signal.aborted)
   second.assertHeld()
 }
 
-/** The server's clock is set forward by more than the retention of an ID, which is then applied again. */
+/** Shows that the server applies an ID again if its clock is set forward by more than the retention. */
 async function forgottenId(): Promise<void> {
   const clock = new FakeClock()
   await using server = await startPostgres({ clock })
@@ -248,7 +255,7 @@ async function forgottenId(): Promise<void> {
   expect(await apply('one')).toBe(true)
 }
 
-/** The server's clock is set back, and keeps the lock of a dead box. */
+/** Shows that the server keeps the lock of a dead box longer if its clock is set back. */
 async function keptLonger(): Promise<void> {
   const lease = 500
   const clock = new FakeClock()

@@ -8,7 +8,8 @@ import { DATABASE } from '../../src/engines/file/folder.js'
 import { open } from '../../src/open.js'
 
 /**
- * Returns the value that the file engine has after a power cut. The disk is a copy of its files from their last sync.
+ * Returns the value that the file engine has after a power failure. A copy of its files at the last sync stands for the
+ * disk.
  *
  * @param query the parameters of the engine's URL
  */
@@ -16,11 +17,12 @@ export async function afterPowerCut(query: string): Promise<unknown> {
   const machine = await mkdtemp(join(tmpdir(), 'signalbox-'))
   const disk = await mkdtemp(join(tmpdir(), 'signalbox-'))
   const reachDisk = (): void => {
-    // Another process copies, because closing a database file in this one would drop SQLite's locks on it.
+    // Another process copies the files, because closing a database file in this process would drop SQLite's locks on
+    // it.
     for (const file of [DATABASE, `${DATABASE}-wal`])
       execFileSync('cp', [join(machine, file), join(disk, file)])
   }
-  // Other tests of this process sync files of their own meanwhile.
+  // Ignores other files, because other tests of this process sync theirs in the meantime.
   const isOurs = (descriptor: number): boolean =>
     [DATABASE, `${DATABASE}-wal`].some(
       file =>

@@ -32,7 +32,7 @@ async function killed(members: readonly RedisServer[]): Promise<void> {
   await Promise.all(members.map(server => server.kill()))
 }
 
-/** Opens a box of a process whose wall clock is an hour behind. */
+/** Opens a box in a process whose wall clock is an hour behind. */
 async function lateBox(members: readonly RedisServer[]): Promise<Box> {
   const numbers = new NumberClock(() => (performance.timeOrigin + performance.now() - HOUR) * 1000)
   return Box.join(await quorumEngine(members, { numbers }), systemClock)
@@ -56,17 +56,17 @@ async function agreed(prefix: string): Promise<void> {
   }
 }
 
-/** The server that decides between majority and minority was restarted within a lease, without its data. */
+/** Shows that two holders can each have a majority after a server restarted without its data within a lease. */
 async function votedTwice(): Promise<void> {
   const members = await startRedisServers(3)
   try {
     const [first, second, third] = members as [RedisServer, RedisServer, RedisServer]
-    // This box finds no server in place of the first one.
+    // For this box, the first server is missing.
     const nowhere = { host: first.host, port: await freePort() }
     await using one = await open(quorumUrl([nowhere, second, third]))
-    // Long enough that its next renewal, which would notify it, comes after all this.
+    // Long enough that the first renewal, at which the holder learns of its loss, comes after the next grant.
     const held = await one.mutex('key').acquire({ lease: '24s' })
-    // The second server has lost its vote, and the first has never voted: these two are a majority.
+    // The second server has lost its vote, and the first has never voted, so these two form a majority.
     await second.restart()
     await using other = await open(quorumUrl(members))
     const next = await other.mutex('key').acquire({ wait: '5s' })
@@ -79,7 +79,7 @@ async function votedTwice(): Promise<void> {
   }
 }
 
-/** Three of two permits are held, because two holders could not reach some servers, each different ones. */
+/** Shows that three clients can hold two permits if two of them can't reach some servers, and not the same ones. */
 async function onePermitTooMany(): Promise<void> {
   const members = await startRedisServers(5)
   const cut: Proxy[] = []
@@ -108,7 +108,7 @@ async function onePermitTooMany(): Promise<void> {
     for (const index of members.keys()) await until('both are known', () => isThere(index, 2))
     near.cut()
     far.cut()
-    // A grant ends on the servers that its renewals do not reach, and each grant keeps a majority.
+    // A grant expires on servers that its renewals do not reach. Each grant keeps a majority.
     for (const index of [0, 1, 3, 4]) await until('one is known', () => isThere(index, 1))
     await using third = await open(quorumUrl(members))
     await using grant = await third.semaphore('key', options).acquire({ wait: '10s' })
@@ -121,7 +121,7 @@ async function onePermitTooMany(): Promise<void> {
   }
 }
 
-/** Locks over three servers. */
+/** The Redis engine on three servers that vote. */
 export const quorum: EngineFixture = {
   name: 'redis quorum',
   noticesLossByRenewal: true,
@@ -137,7 +137,7 @@ export const quorum: EngineFixture = {
         const { token } = await one.mutex('key').acquire()
         await one.close()
         await Promise.all(members.slice(1).map(server => server.restart()))
-        // One of three that kept its data is not enough: the other two give the next grant.
+        // The other two servers make the next grant. The one that kept its data does not help.
         await members[0]!.kill()
         await using late = await lateBox(members)
         expect((await late.mutex('key').acquire()).token).toBeLessThan(token)
@@ -170,8 +170,8 @@ export const quorum: EngineFixture = {
       const members = await servers()
       const prefix = `${randomUUID()}:`
       /**
-       * Lets requests of the first box reach only the servers whose votes it needs. It asks the others with a wait of
-       * 0.
+       * Lets requests of the first box reach only the servers whose votes it needs. The box asks the other servers with
+       * a wait of 0.
        */
       const between = (engine: VotingEngine): VotingEngine => {
         const submit = engine.submit.bind(engine)
@@ -188,12 +188,13 @@ export const quorum: EngineFixture = {
       const other = await holder.mutex('other').acquire()
       const asked = waiter.mutex('key', 'other').acquire()
       await queued(waiter, 'key', 1)
-      // It checks in once when its subscription begins.
+      // The waiter checks in once when its subscription begins.
       await pause(200)
       const checks = (): number => engine.count('checkIn') + engine.count('alive')
       const before = checks()
       await key.release()
-      // If a server was late, the same servers know both grants, and none of them wakes the waiter.
+      // The waiter has to check in by itself: if a server was late, the same servers know both grants, and none of them
+      // wakes the waiter.
       await until('it has checked in', () => checks() > before)
       other.assertHeld()
       expect(await soFar(asked)).toBe('pending')
@@ -208,14 +209,14 @@ export const quorum: EngineFixture = {
         await using other = await open(quorumUrl(members))
         const held = await one.mutex('key').acquire({ lease: 4500 })
         await pause(50)
-        // One clock alone frees nothing.
+        // A single wrong clock frees nothing.
         clocks[0]!.set(HOUR)
         await expect(other.mutex('key').acquire({ wait: 200 })).rejects.toThrow()
         clocks[1]!.set(HOUR)
         clocks[2]!.set(HOUR)
         const next = await other.mutex('key').acquire({ wait: '10s' })
         expect(next.token).toBeGreaterThan(held.token)
-        // Its next renewal, after a third of the lease, notifies the first holder.
+        // The first holder learns of its loss at its next renewal, after a third of the lease.
         await until('it is notified', () => held.signal.aborted)
         expect(() => held.assertHeld()).toThrow(LostError)
         next.assertHeld()

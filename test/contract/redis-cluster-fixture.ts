@@ -15,7 +15,7 @@ function cluster(): Promise<RedisCluster> {
   return (shared ??= startRedisCluster())
 }
 
-/** The Redis engine on a cluster, with all keys of a test in one hash slot. */
+/** The Redis engine on a cluster. All keys of a test are in one hash slot. */
 export const redisCluster: EngineFixture = {
   name: 'redis cluster',
   guarantees: redisGuarantees,

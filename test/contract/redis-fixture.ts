@@ -17,7 +17,7 @@ import { queued, until } from '../../packages/conformance/src/time.js'
 
 const HOUR = 3_600_000
 
-/** Counts the members of all keys with a prefix. A string counts as one. */
+/** Counts the members of all keys with a prefix. Counts a string as one. */
 const COUNT = `
   local count = 0
   local sizes = { hash = 'HLEN', zset = 'ZCARD', list = 'LLEN', set = 'SCARD' }
@@ -27,7 +27,7 @@ const COUNT = `
   end
   return count`
 
-/** Number of records in all keys with this prefix on these servers. */
+/** Returns the number of records in all keys with this prefix on these servers. */
 export async function recordsOf(servers: readonly RedisServer[], prefix: string): Promise<number> {
   const counts = await Promise.all(servers.map(server => server.command('EVAL', COUNT, 0, prefix)))
   return counts.reduce<number>((sum, count) => sum + Number(count), 0)
@@ -47,11 +47,11 @@ function server(): Promise<RedisServer> {
 interface Replicated extends AsyncDisposable {
   readonly master: RedisServer
   readonly replica: RedisServer
-  /** When it settles, the replica has everything that was written before, and receives nothing more. */
+  /** Stops replication. Resolves when the replica has received all earlier writes. */
   cut(): Promise<void>
 }
 
-/** @param clock of the replica */
+/** @param clock clock of the replica */
 async function startReplicated(clock?: FakeClock): Promise<Replicated> {
   const master = await startRedis()
   const network = await Proxy.start(master.port)
@@ -74,7 +74,7 @@ async function startReplicated(clock?: FakeClock): Promise<Replicated> {
   }
 }
 
-/** A server that was restarted without its data gives a lock a second time. */
+/** Shows that a server that restarted without its data grants a lock a second time. */
 async function forgottenGrant(): Promise<void> {
   await using server = await startRedis()
   await using one = await open(server.url)
@@ -97,9 +97,11 @@ async function forgottenGrant(): Promise<void> {
   second.assertHeld()
 }
 
-/** The holder at the old master keeps renewing while the replica that took its place has given the lock away. */
+/**
+ * Shows that a holder at the old master keeps renewing after the promoted replica has granted the lock to another box.
+ */
 async function splitBrain(): Promise<void> {
-  // Two thirds of it are as long as a stall of the process.
+  // Two thirds of this lease are as long as the process may stall.
   const lease = 3000
   await using servers = await startReplicated()
   await using one = await open(servers.master.url)
@@ -118,7 +120,7 @@ async function splitBrain(): Promise<void> {
   second.assertHeld()
 }
 
-/** A server loses its data, and its clock was set back. */
+/** Shows that a token is smaller if the server loses its data after its clock was set back. */
 async function setBack(): Promise<void> {
   const clock = new FakeClock()
   await using server = await startRedis({ clock })
@@ -131,11 +133,13 @@ async function setBack(): Promise<void> {
     tokens.push(grant.token)
   }
   expect(tokens[1]).toBeLessThan(tokens[0]!)
-  // A lost grant alone does not lower the next token.
+  // Losing the data does not lower the next token if the clock is right.
   expect(tokens[2]).toBeGreaterThan(tokens[0]!)
 }
 
-/** A replica takes over without the last grant, and its clock is behind that of the master. */
+/**
+ * Shows that a token is smaller if a replica without the last grant takes over, and its clock is behind the master's.
+ */
 async function replicaBehind(): Promise<void> {
   const clock = new FakeClock()
   await using servers = await startReplicated(clock)
@@ -153,7 +157,7 @@ async function replicaBehind(): Promise<void> {
   await using other = await open(servers.replica.url)
   const next = await tokenAt(other)
   expect(next).toBeLessThan(lost)
-  // Tokens do not fall below those that the replica has received.
+  // The next token is greater than those that the replica has received.
   expect(next).toBeGreaterThan(copied)
 }
 
@@ -205,7 +209,7 @@ export const redis: EngineFixture = {
       expect(await apply()).toBe(true)
       const second = await other.mutex('key').acquire({ wait: '10s' })
       expect(second.token).toBeGreaterThan(held.token)
-      // Its next renewal, after a third of the lease, notifies the first holder.
+      // The first holder learns of its loss at its next renewal, after a third of the lease.
       await until('it is notified', () => held.signal.aborted)
       expect(() => held.assertHeld()).toThrow(LostError)
       second.assertHeld()

@@ -4,8 +4,8 @@ import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
 import { adverse, conformance } from '../../packages/conformance/src/index.js'
 
 /**
- * Adds a test for each check that an engine has to pass. A file can take one part of the checks, so that several
- * processes share those of a slow engine.
+ * Adds a test for each check that an engine must pass. A file can take one part of the checks, so that several
+ * processes share the checks of a slow engine.
  */
 export function contractSuite(fixture: EngineFixture, { part, of } = { part: 1, of: 1 }): void {
   const checks = conformance(fixture).filter((_, index) => index % of === part - 1)
@@ -14,7 +14,7 @@ export function contractSuite(fixture: EngineFixture, { part, of } = { part: 1, 
 
 /**
  * Adds a test for each adverse check.
- * @param left names of checks to leave out; each must be the name of exactly one
+ * @param left names of checks to leave out, each of which must match exactly one check
  */
 export function adverseSuite(fixture: EngineFixture, left: readonly string[] = []): void {
   describe(fixture.name, () => {
@@ -22,7 +22,7 @@ export function adverseSuite(fixture: EngineFixture, left: readonly string[] = [
   })
 }
 
-/** Adds some parts of the checks, for an engine that differs from another only in these. */
+/** Adds some groups of checks, for an engine that differs from another engine only in these. */
 export function contractParts(
   fixture: EngineFixture,
   ...parts: readonly ((fixture: EngineFixture) => void)[]
@@ -31,8 +31,8 @@ export function contractParts(
 }
 
 /**
- * Adds some parts of the checks, except some checks.
- * @param left names of checks to leave out, without that of the part; each must be the name of exactly one
+ * Adds some groups of checks, except some checks.
+ * @param left names of checks to leave out, without the name of the group; each must match exactly one check
  */
 export function contractPartsBut(
   fixture: EngineFixture,
@@ -56,7 +56,7 @@ function isNamed(check: Check, name: string): boolean {
   return check.name.endsWith(` > ${name}`)
 }
 
-/** Neighbouring checks do similar work, such as starting processes. So every twelfth check runs at once instead. */
+/** Distance between checks that start together. Adjacent checks do similar work, such as starting processes. */
 const APART = 12
 
 function register(checks: readonly Check[]): void {
@@ -64,7 +64,7 @@ function register(checks: readonly Check[]): void {
   const spread = Array.from({ length: APART }, (_, rest) =>
     concurrent.filter((_, index) => index % APART === rest),
   )
-  // The test runner runs adjacent checks at the same time. Its settings limit their duration.
+  // The test runner starts adjacent checks at the same time. Its settings limit their duration.
   for (const check of spread.flat()) test.concurrent(check.name, () => check.run(Infinity))
   for (const check of checks.filter(check => !check.concurrent)) test(check.name, () => check.run(Infinity))
 }

@@ -9,7 +9,7 @@ import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeep
 import { behindProxy } from './behind-proxy.js'
 import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
 
-/** Number of nodes below a path. */
+/** Returns the number of nodes below a path. */
 async function nodesBelow(zk: ZooKeeper, path: string): Promise<number> {
   const { children } = await zk.getChildren(path).catch(() => ({ children: [] }))
   const counts = await Promise.all(children.map(child => nodesBelow(zk, `${path}/${child}`)))
@@ -17,7 +17,7 @@ async function nodesBelow(zk: ZooKeeper, path: string): Promise<number> {
 }
 
 /**
- * The ZooKeeper engine on one server, which ends with the test process; each test has a node of its own on it.
+ * Returns the ZooKeeper engine on one server, which ends with the test process. Each test has a node of its own.
  * @param start starts a server.
  */
 export function zookeeperOn(name: string, start: () => Promise<ZooKeeperServer>): EngineFixture {
@@ -27,7 +27,7 @@ export function zookeeperOn(name: string, start: () => Promise<ZooKeeperServer>)
     guarantees: ZOOKEEPER_GUARANTEES,
     knowsChanges: true,
     hasClock: false,
-    // A request waits for another connection until its session ends, and then two seconds for another session.
+    // A request waits for a new connection until its session ends, and then two seconds for a new session.
     failsWithin: 13_000,
     weaknesses: {
       async P2() {
@@ -52,7 +52,7 @@ export function zookeeperOn(name: string, start: () => Promise<ZooKeeperServer>)
       return {
         url,
         engine: () => Promise.resolve(openZooKeeper(url)),
-        // Without values, because the nodes of deleted ones stay for ten minutes.
+        // Ignores values, because the nodes of deleted values stay for ten minutes.
         size: async () => (await nodesBelow(counting, root)) - (await nodesBelow(counting, `${root}/store`)),
         async spoil(store, key) {
           await counting.setData(new NodePaths(root).value(`${store}/${key}`), 'cut')
@@ -60,10 +60,11 @@ export function zookeeperOn(name: string, start: () => Promise<ZooKeeperServer>)
         close: () => counting.close(),
       }
     },
-    // The default timeout, because a session must last 12 times as long as the delayed round trips of these checks.
+    // Uses the default timeout, because a session must last 12 times as long as the delayed round trips of these
+    // checks.
     network: ({ url }) => behindProxy(url.replace('sessionTimeout=6s', 'sessionTimeout=10s'), openZooKeeper),
   }
 }
 
-/** The ZooKeeper engine on the newest server that it is tested with. */
+/** The ZooKeeper engine on the newest supported server. */
 export const zookeeper = zookeeperOn('zookeeper', startZooKeeper)

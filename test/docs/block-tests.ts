@@ -14,16 +14,16 @@ import { Clone, shellPrelude } from './shell-blocks.js'
 import { compileBlocks, fileName, type CompiledBlock } from './typescript-blocks.js'
 
 const timeLimit = 50_000
-/** Output, foreign languages and schemata: there is nothing here that could run them. */
+/** Languages of blocks that these tests do not run: output, foreign languages and schemas. */
 const onlyShown = new Set(['text', 'sql', 'java', 'python', 'go', 'lua', 'mermaid', 'http', 'xml'])
 
 interface Started {
   readonly server: ServerProcess
-  /** Where it is, in the form in which pages name a reader's. */
+  /** Its address, in the form that replaces a reader's address in pages. */
   readonly address: string
 }
 
-/** How to start the server behind each address that pages use. */
+/** Starts the server for each address that pages use. */
 const serverStarts: ReadonlyMap<string, () => Promise<Started>> = new Map([
   ['redis://localhost:6379', () => startRedis().then(server => ({ server, address: server.url }))],
   ['localhost:2181', () => startZooKeeper().then(server => ({ server, address: server.address }))],
@@ -31,7 +31,7 @@ const serverStarts: ReadonlyMap<string, () => Promise<Started>> = new Map([
   ['localhost:5701', () => startHazelcast().then(server => ({ server, address: server.address }))],
 ])
 
-/** Each gives what the block has printed. */
+/** Runs a block of each language, and returns its output. */
 const runners: Readonly<Record<string, (block: Block) => Promise<string>>> = {
   ts: runTypeScript,
   js: runJavaScript,
@@ -109,7 +109,7 @@ async function runShell(block: Block): Promise<string> {
   return (await runProgram('bash', ['-c', script], { cwd: clone!.path, timeLimit })).stdout
 }
 
-/** The code with the servers that were started here in the place of a reader's. */
+/** Returns the code with the addresses of the started servers in place of a reader's. */
 function onOurServers(code: string): string {
   let text = code
   for (const [reader, { address }] of servers) text = text.replaceAll(reader, address)

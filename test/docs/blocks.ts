@@ -1,22 +1,23 @@
 /** A fenced code block of a documentation page. */
 export interface Block {
-  /** The page, relative to the checkout. */
+  /** Path of the page, relative to the checkout. */
   readonly page: string
-  /** The line of the page on which the code begins, counted from 1. */
+  /** Line of the page on which the code begins, counted from 1. */
   readonly line: number
   /** The word after the opening fence, or the empty string. */
   readonly language: string
   readonly code: string
   /**
-   * The file that a hidden comment before the block names, `<!-- setup: file test/docs/setup/db.ts -->`:
-   * its exports stand for what a reader has already, such as a database.
+   * The file in a hidden comment before the block, such as `<!-- setup: file test/docs/setup/db.ts -->`. Its exports
+   * stand for things that a reader already has, such as a database.
    */
   readonly setup: string | undefined
   /**
-   * What the block has to print, as a hidden comment before it says: `<!-- output: ^97\n$ -->`, a regular expression.
+   * A regular expression for the output of the block, from a hidden comment before it, such as
+   * `<!-- output: ^97\n$ -->`.
    */
   readonly output: string | undefined
-  /** The test that runs the block instead, as a hidden comment says: `<!-- tested by: file test/interop/a.test.ts -->`. */
+  /** The test that runs the block instead, from a hidden comment: `<!-- tested by: file test/interop/a.test.ts -->`. */
   readonly testedBy: string | undefined
 }
 
@@ -25,9 +26,9 @@ const comment =
   /^\s*<!--\s*(?:setup:\s*file\s+(?<setup>\S+)|tested by:\s*file\s+(?<testedBy>\S+)|output:\s*(?<output>.+?))\s*-->\s*$/
 
 /**
- * Finds the fenced code blocks of a Markdown page, those inside list items too.
+ * Finds the fenced code blocks of a Markdown page, including those in list items.
  *
- * @throws Error when a block isn't closed, or when a comment about a block has none after it.
+ * @throws Error if a block is not closed, or if no block follows a comment about one
  */
 export function findBlocks(page: string, text: string): Block[] {
   const blocks: Block[] = []

@@ -1,5 +1,5 @@
 import { testBlocks } from './block-tests.js'
 import { readAllBlocks, readme } from './pages.js'
 
-// A smoke test runs those of README.
+// The blocks of README run in a smoke test.
 testBlocks(readAllBlocks().filter(({ page }) => page !== readme))

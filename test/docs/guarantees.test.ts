@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { kinds, pages, withGuarantees } from '../../scripts/guarantees.mjs'
 
-// Elsewhere an engine may promise less, which the page says in words.
+// On other systems an engine may guarantee less. The page describes these cases in prose.
 test.runIf(process.platform === 'linux')(
   'the pages say of each engine what its boxes say; else run scripts/guarantees.mjs',
   async () => {

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { slug } from '../../scripts/site-links.mjs'
 import { pages, root } from './pages.js'
 
-/** `[text](target)`, outside of code. */
+/** Matches `[text](target)`. */
 const link = /\[([^\]]+)\]\(([^)\s]+)\)/g
 
 interface Link {
@@ -20,7 +20,7 @@ function linksOf(page: string): Link[] {
     .filter(({ target }) => !/^[a-z]+:/.test(target))
 }
 
-/** Returns a message about a fault of a link, or undefined. */
+/** Returns a message about an error in a link, or undefined. */
 function problem({ page, text, target }: Link): string | undefined {
   const [path, anchor] = target.split('#', 2) as [string, string?]
   const file = path === '' ? join(root, page) : join(root, dirname(page), path)
@@ -28,7 +28,7 @@ function problem({ page, text, target }: Link): string | undefined {
   const content = path.endsWith('/') ? '' : readFileSync(file, 'utf8')
   if (anchor !== undefined && !anchorsOf(content).has(anchor))
     return `${page}: ${path} has no heading #${anchor}`
-  // Text that is quoted from a test, such as its name, must be in that test.
+  // Text that a page quotes from a test, such as its name, must be in that test.
   const quoted = /^`(.+)`$/.exec(text)?.[1]
   if (
     quoted !== undefined &&
@@ -39,7 +39,7 @@ function problem({ page, text, target }: Link): string | undefined {
   return undefined
 }
 
-/** The anchors of a page's headings. */
+/** Returns the anchors of a page's headings. */
 function anchorsOf(markdown: string): Set<string> {
   return new Set([...markdown.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => slug(heading!)))
 }

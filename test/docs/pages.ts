@@ -3,13 +3,16 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { findBlocks, type Block } from './blocks.js'
 
-/** The checkout. */
+/** Path of the checkout. */
 export const root = fileURLToPath(new URL('../../', import.meta.url))
 
 /** The first page for readers. */
 export const readme = 'README.md'
 
-/** The pages for readers, relative to the checkout: those about the project and the packages, and all below docs/. */
+/**
+ * Returns the pages for readers, relative to the checkout: pages about the project and the packages, and all below
+ * docs/.
+ */
 export function pages(): string[] {
   const docs = join(root, 'docs')
   const below = existsSync(docs)
@@ -23,7 +26,7 @@ export function pages(): string[] {
   )
 }
 
-/** Every code block of the pages for readers. */
+/** Returns all code blocks of the pages for readers. */
 export function readAllBlocks(): Block[] {
   return pages().flatMap(page => findBlocks(page, readFileSync(join(root, page), 'utf8')))
 }

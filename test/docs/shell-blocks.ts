@@ -4,8 +4,8 @@ import { basename, join } from 'node:path'
 import { root } from './pages.js'
 
 /**
- * A copy of the checkout in a temporary folder, as a reader has it after `git clone`, for commands that write
- * files. Installed packages are shared with the checkout.
+ * A copy of the checkout in a temporary folder, like a reader's clone, for commands that write files. Shares the
+ * installed packages with the checkout.
  */
 export class Clone implements Disposable {
   readonly path = mkdtempSync(join(tmpdir(), 'signalbox-docs-'))
@@ -20,11 +20,11 @@ export class Clone implements Disposable {
         name.startsWith('.setup.lock')
       )
         continue
-      // With new times everything would be built again.
+      // Keeps the times, because the build would otherwise compile everything again.
       cpSync(join(root, name), join(this.path, name), {
         recursive: true,
         preserveTimestamps: true,
-        // ORMs are installed beside their tests.
+        // Skips the ORMs, which are installed next to their tests.
         filter: path => basename(path) !== 'node_modules',
       })
     }
@@ -37,9 +37,9 @@ export class Clone implements Disposable {
 }
 
 /**
- * Defines, for a block of shell commands, the few that can't be run as they stand: a clone is the copy that
- * is there already, nothing is fetched from a registry, the package is packed by a test of its own, and commands that
- * would run these tests again or take minutes are only looked up. The train tracker runs for one day.
+ * Replaces commands that the tests can't run as they are: `git clone` links to the copy, `npm install` and `npm pack`
+ * only check their arguments, and scripts that would run these tests again or take minutes need only exist. The train
+ * tracker runs for one day.
  */
 export const shellPrelude = String.raw`
 set -euo pipefail

@@ -12,7 +12,7 @@ const timeLimit = 600_000
 
 describe('the site of the docs', () => {
   beforeAll(() => {
-    // It fails on a dead link, and on each warning of TypeDoc.
+    // This script fails on a dead link, and on each warning of TypeDoc.
     execFileSync(process.execPath, ['scripts/site.mjs'], { cwd: root, timeout: timeLimit })
   }, timeLimit)
 

@@ -5,25 +5,28 @@ import type { Block } from './blocks.js'
 import { root } from './pages.js'
 
 /**
- * The blocks are compiled as if they were files of this folder, so that `signalbox` means this package and a
- * setup file is found.
+ * The compiler treats the blocks as files of this folder, so that `signalbox` resolves to this package, and imports of
+ * setup files work.
  */
 const folder = join(root, 'test/docs/extracted')
 
-/** The compiler takes types from the sources when a package exports what it would write into its own output folder. */
+/**
+ * Output folder of the compiler. If an export of a package would be written into this folder, the compiler reads its
+ * types from the sources.
+ */
 const dist = join(root, 'dist')
 
-/** A TypeScript block after compilation. */
+/** A compiled TypeScript block. */
 export interface CompiledBlock {
-  /** The errors of the compiler, each with page and line. Empty if the types are right. */
+  /** Errors of the compiler, each with page and line. Empty if there are none. */
   readonly problems: readonly string[]
-  /** The JavaScript file to run. */
+  /** Path of the JavaScript file to run. */
   readonly program: string
 }
 
 /**
- * Checks the blocks and compiles them into `output`, all in one program, with the settings that the package
- * itself is held to. The folder must lie inside the checkout, where `signalbox` means this package at run time.
+ * Checks the blocks and compiles them into `output` as one program, with the settings of this package. `output` must be
+ * inside the checkout, so that `signalbox` resolves to this package at run time.
  */
 export function compileBlocks(blocks: readonly Block[], output: string): Map<Block, CompiledBlock> {
   const sources = new Map(blocks.map(block => [join(folder, `${fileName(block)}.ts`), new Source(block)]))
@@ -49,7 +52,7 @@ export function fileName(block: Block): string {
   return `${block.page.replace(/\.md$/, '').replaceAll(/[^\w-]/g, '-')}-${block.line}`
 }
 
-/** A block with what its setup file supplies. */
+/** The source of a block, with imports from its setup file. */
 class Source {
   readonly text: string
   readonly #linesBefore: number
@@ -68,7 +71,7 @@ class Source {
   }
 }
 
-/** An import of everything that a setup file exports, under its own names. */
+/** Returns an import of everything that a setup file exports, under its own names. */
 function importAll(setup: string): string {
   const file = ts.createSourceFile(setup, readFileSync(join(root, setup), 'utf8'), ts.ScriptTarget.ES2022)
   const names = file.statements.filter(isExported).flatMap(declaredNames)
@@ -97,7 +100,7 @@ function createProgram(sources: ReadonlyMap<string, Source>): ts.Program {
   const config = ts.readConfigFile(join(root, 'tsconfig.base.json'), path => ts.sys.readFile(path))
   const { options } = ts.parseJsonConfigFileContent(config.config, ts.sys, root)
   options.outDir = dist
-  // Not for all of the checkout, because Nest is installed for test:all only.
+  // Only here and not for the whole checkout, because Nest is installed for test:all only.
   options.paths = { ...options.paths, 'signalbox-nestjs': ['./packages/nestjs/src/index.ts'] }
   const host = ts.createCompilerHost(options)
   const { fileExists, readFile, getSourceFile } = host

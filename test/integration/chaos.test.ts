@@ -23,11 +23,11 @@ import { startRedis } from '../support/servers/redis.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
 
-/** The shortest lease that is taken, and few clients: each fault takes a second. */
+/** The shortest allowed lease and few clients, so that each fault takes about a second. */
 const SHORT = ['--lease', '500', '--processes', '3', '--faults', '3']
 const TIME_LIMIT = 150_000
 
-/** The command, below the folder of the package. */
+/** Path of the command in the package. */
 const builtProgram = 'dist/apps/signalbox.js'
 
 /** Copies the built package next to its dependencies. @returns its folder */
@@ -42,7 +42,7 @@ function packageCopy(): string {
   return folder
 }
 
-/** A copy of the built package, of whose dependencies one is another. @returns its folder */
+/** Copies the built package and replaces one of its dependencies. @returns its folder */
 function packageWith(name: string, version: string, code: string): string {
   const folder = packageCopy()
   const modules = join(folder, 'node_modules')
@@ -53,7 +53,7 @@ function packageWith(name: string, version: string, code: string): string {
   return folder
 }
 
-/** A copy of the built package that serves each queue from its end. @returns its folder */
+/** Copies the built package and changes it to serve each queue from its end. @returns its folder */
 function packageThatServesTheLastFirst(): string {
   const folder = packageCopy()
   const file = join(folder, 'dist/src/engine/lock-table.js')
@@ -71,7 +71,7 @@ function packageThatServesTheLastFirst(): string {
   return folder
 }
 
-/** A committed history. */
+/** Returns the path of a committed history. */
 function recorded(name: string): string {
   return join(root, 'test/fixtures/chaos', `${name}.json`)
 }
@@ -100,7 +100,7 @@ describe.concurrent('signalbox chaos', () => {
       expect(report).toMatchObject({ engine: 'file', faults: 3, seed: 23, undecided: 0 })
       expect(report.fenced).toMatchObject({ lost: 0 })
       expect(kindsOf(report)).toEqual(['kill', 'shift clock', 'stop'])
-      // All that was checked is in the history, and each fault was reported.
+      // The history contains everything that was checked, and each fault was reported.
       expect(report).toMatchObject(JSON.parse(JSON.stringify(check(history))) as Verdict)
       expect(report.faultList).toEqual(history.faults)
       const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
@@ -146,7 +146,7 @@ describe.concurrent('signalbox chaos', () => {
       let printed = ''
       for (const stream of [run.stdout, run.stderr])
         stream.setEncoding('utf8').on('data', (text: string) => (printed += text))
-      // From then on it knows what to do when it is interrupted. A client is soon stopped for longer than a lease.
+      // Waits until the command handles interrupts, and a client is about to be stopped for longer than a lease.
       while (!existsSync(`${folder}/locks`) && run.exitCode === null) await sleep(20)
       await sleep(2000)
       process.kill(-run.pid!, 'SIGINT')

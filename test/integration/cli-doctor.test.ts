@@ -18,7 +18,7 @@ import { startZooKeeper } from '../support/servers/zookeeper.js'
 import { startZooKeeperEnsemble } from '../support/servers/zookeeper-ensemble.js'
 import { CommandPlace, program, type End } from './command-line.js'
 
-/** Settings that weaken nothing. */
+/** Redis settings that weaken no promise. */
 const SAFE = ['appendonly yes', 'appendfsync always']
 
 /** Returns the findings of the doctor, by name, and checks its status. */
@@ -40,7 +40,7 @@ function read({ status, stdout, stderr }: End): Found {
   return { ids: findings.map(({ id }) => id), facts, findings }
 }
 
-/** A relay before a server that reports an older version of it, of the same length. */
+/** Starts a relay that replaces the server's version in replies with an older version of the same length. */
 async function older(port: number, from: string, to: string, at = 0) {
   const relay = createServer(client => {
     const server = connect(port, '127.0.0.1')
@@ -53,7 +53,7 @@ async function older(port: number, from: string, to: string, at = 0) {
   return { port: (relay.address() as { port: number }).port, [Symbol.dispose]: () => void relay.close() }
 }
 
-/** The doctor on a machine whose clock is an hour ahead. */
+/** Runs the doctor on a machine whose clock is an hour ahead. */
 async function atAnotherTime(url: string): Promise<End> {
   const clock = new FakeClock()
   clock.set(3_600_000)
@@ -236,7 +236,7 @@ describe('doctor of files', () => {
     await place.box('maker')
     const doctor = async (url: string): Promise<string[]> =>
       read(await place.signalbox('doctor', '--json', '--engine', url)).ids
-    // If temporary files are in memory, the doctor reports that, too.
+    // The doctor also reports that temporary files are in memory, if they are.
     const memory = statfsSync(place.folder).type === 0x01021994 ? ['in-memory'] : []
     expect(await doctor(place.url)).toEqual(memory)
     expect(await doctor(`${place.url}?durable=false`)).toEqual(['not-durable', ...memory])
@@ -285,7 +285,7 @@ test('doctor of ZooKeeper finds a lone server, shortened sessions, missing right
     found(`zookeeper://${server.address},127.0.0.1:1/app?sessionTimeout=4s`),
     found(`${alone}/closed?sessionTimeout=4s`),
   ])
-  // That is true of every server outside an ensemble.
+  // Every server outside an ensemble has this finding.
   expect(fitting.ids).toEqual(['single-server'])
   expect(plain.ids).toEqual(['single-server', 'session-timeout'])
   expect(old.ids).toEqual(['version', 'single-server'])

@@ -5,7 +5,7 @@ import { startRedis } from '../support/servers/redis.js'
 import { startZooKeeper } from '../support/servers/zookeeper.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 
-/** Engines over servers: how to start and to end one, and the parts of a test of a fleet on it. */
+/** Engines with servers: how to start and end each one, and the tests of a fleet that run on it. */
 const ENGINES: readonly [
   engine: string,
   start: () => Promise<{ url: string; end: () => Promise<void> }>,
@@ -58,7 +58,7 @@ describe.each(ENGINES)('a fleet on %s', (_, start, parts) => {
 
 async function oneAtATime(url: string): Promise<void> {
   await using place = new CommandPlace(url)
-  // A copy that meets another one inside can't make the folder.
+  // mkdir fails if two copies run at the same time.
   const script = 'mkdir busy && sleep 0.3 && echo "$SIGNALBOX_TOKEN" >> log && rmdir busy'
   const job = ['--lock', 'a', '--lock', 'b', '--', 'sh', '-c', script]
   const ends = await Promise.all([place.signalbox('run', ...job), place.signalbox('run', ...job)])
@@ -112,7 +112,7 @@ async function limited(url: string): Promise<void> {
   expect(ends.map(({ status }) => status).sort()).toEqual([0, 0, 75])
 }
 
-/** A command that prints when it is asked to end, and then ends or does not. */
+/** Returns a command that prints a line when it gets SIGTERM, and then runs `afterwards`. */
 function commandThat(afterwards: string): readonly string[] {
   const script = `trap "echo told >> log; ${afterwards}" TERM; echo "up $SIGNALBOX_TOKEN" >> log`
   return ['--', 'sh', '-c', `${script}; for turn in $(seq 1000); do sleep 0.05; done`]
@@ -129,9 +129,9 @@ describe.concurrent('a server that dies while a command runs', () => {
     const { status, stderr } = await running.ended
     expect(status).toBe(76)
     expect(place.lines('log').slice(1)).toEqual(['told'])
-    // The shell says itself the outcome of the programs that it has started.
+    // Skips other lines, because the shell itself reports how its programs ended.
     const events = (stderr.match(/^{.*$/gm) ?? []).map(line => JSON.parse(line) as Record<string, unknown>)
-    // 128 and the number of SIGKILL.
+    // The status is 128 plus the number of SIGKILL.
     expect(events.slice(1)).toMatchObject([{ event: 'lost' }, { event: 'ended', status: 137 }])
   })
 

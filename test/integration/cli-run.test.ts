@@ -6,7 +6,7 @@ import { queued } from '../../packages/conformance/src/time.js'
 import { startRedis } from '../support/servers/redis.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 
-/** The token of the key's holder, as soon as it has one. */
+/** Returns the token of the key's holder, as soon as there is one. */
 async function tokenOf(box: Box, key: string): Promise<bigint> {
   return vi.waitFor(async () => {
     for await (const { holders } of box.inspect(key))
@@ -15,7 +15,7 @@ async function tokenOf(box: Box, key: string): Promise<bigint> {
   }, PATIENCE)
 }
 
-/** Whether a process lives; one that has ended and was not asked how does not. */
+/** Whether a process is alive. A zombie is not. */
 function lives(pid: number): boolean {
   try {
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
@@ -72,7 +72,7 @@ describe.concurrent('run', () => {
     await using place = new CommandPlace()
     const trap = 'trap "exit 5" TERM; echo up; while :; do sleep 0.05; done'
     const trapping = place.start('run', '--lock', 'a', '--', 'sh', '-c', trap)
-    // A shell that has just forked can lose the signal, and would then wait for its child.
+    // `exec` avoids a fork: a shell that has just forked can lose the signal, and would then wait for its child.
     const plain = place.start('run', '--lock', 'b', '--', 'sh', '-c', 'echo up; exec sleep 1000')
     await vi.waitFor(() => expect([trapping.stdout, plain.stdout]).toEqual(['up\n', 'up\n']), PATIENCE)
     trapping.kill('SIGTERM')
@@ -100,9 +100,9 @@ describe.concurrent('run', () => {
 
   test('does not repeat a Ctrl-C that the terminal sends to the command', async () => {
     await using place = new CommandPlace()
-    // The command stops signalbox until it got the signal. Then another signal is passed on: a duplicate would come
-    // before it.
-    // A shell can't trap a signal that was ignored when it began, as in tests that run in the background.
+    // The command stops signalbox until it has received SIGINT. Then it causes another signal that signalbox passes on.
+    // A duplicate SIGINT would arrive before that signal. The job needs the default handling of SIGINT, because a shell
+    // can't trap a signal that was ignored when it started, as in tests that run in the background.
     const job = `trap 'echo told >> log; kill -CONT $PPID; kill -USR1 $PPID' INT
       trap 'echo asked >> log; exit 7' USR1
       kill -STOP $PPID
@@ -203,7 +203,7 @@ describe.concurrent('run', () => {
     const crowd = await Promise.all([1, 2, 3].map(() => once('monday', 'echo monday >> log')))
     expect(crowd.map(({ status }) => status)).toEqual([0, 0, 0])
     expect((await once('tuesday', 'echo tuesday >> log')).status).toBe(0)
-    // A slot of a thousand days will not end before this test does.
+    // This slot of a thousand days does not end during the test.
     await once('1000d', 'echo period >> log')
     await once('1000d', 'echo period >> log')
     expect(place.lines('log')).toEqual(['failed', 'monday', 'tuesday', 'period'])
@@ -245,7 +245,7 @@ describe.concurrent('lead', () => {
         expect(status).toBe(signal === 'SIGTERM' ? 143 : null)
       }
     } finally {
-      // The command of the leader that was killed lives on.
+      // The command of the leader that was killed is still running.
       if (leaders[0]) process.kill(leaders[0].command, 'SIGKILL')
     }
     expect(leaders[1]!.token).toBeGreaterThan(leaders[0]!.token)
@@ -303,7 +303,7 @@ describe.concurrent('limit', () => {
       place.bash(`printf 'a\\n\\n\\377\\0b' | ${filter.replace('lines', 'exact')} 1000/s | od -An -to1`),
       place.bash(`yes | ${filter.replace('lines', 'head')} 1000/s | head -n 2; echo "\${PIPESTATUS[1]}"`),
     ])
-    // Two at once, the next two a window later, and the last one another.
+    // Two lines pass immediately, two a window later, and the last one another window later.
     expect(performance.now() - started).toBeGreaterThan(400)
     expect(slow).toEqual({ status: 0, stdout: '1\n2\n3\n4\n5\n', stderr: '' })
     expect(exact.stdout.trim()).toBe('141 012 012 377 000 142')

@@ -168,7 +168,7 @@ describe.concurrent('get, put and cas', () => {
 })
 
 describe.concurrent('completion', () => {
-  /** Returns a place with the completion of a shell in the file `completion`. */
+  /** Returns a place whose file `completion` is the completion script of a shell. */
   async function placeFor(shell: string): Promise<CommandPlace> {
     const place = new CommandPlace()
     const { stdout } = await place.signalbox('completion', shell)
@@ -209,7 +209,8 @@ describe.concurrent('completion', () => {
 
   test('of zsh knows commands and options', async () => {
     await using place = await placeFor('zsh')
-    // The words that the function offers, without a terminal for the completion.
+    // Returns the words that the completion function offers. Calls it directly, because zsh completes only in a
+    // terminal.
     const words = (...line: string[]): Promise<string[]> =>
       completed(
         place,

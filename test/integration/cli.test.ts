@@ -61,7 +61,7 @@ async function report(key: string): Promise<LockReport> {
   return JSON.parse(stdout) as LockReport
 }
 
-/** When the engine has as many requests for the key as expected. */
+/** Waits until the engine has the expected number of requests for the key. */
 async function waitersOf(box: Box, key: string, count: number): Promise<void> {
   await expect
     .poll(async () => {

@@ -13,13 +13,13 @@ export interface End {
   readonly stderr: string
 }
 
-/** Patient, because other tests run meanwhile. */
+/** Generous, because other tests run at the same time. */
 export const PATIENCE = { timeout: 50_000, interval: 20 }
 
-/** The built command, as a shell would start it. */
+/** Path of the built command. */
 export const program = fileURLToPath(new URL('../../dist/apps/signalbox.js', import.meta.url))
 
-/** A command that runs. */
+/** A running command. */
 export class Running {
   readonly #child: ChildProcess
   readonly #end = { stdout: '', stderr: '' }
@@ -105,13 +105,13 @@ export class CommandPlace implements AsyncDisposable {
     return this.program('bash', '-c', script).ended
   }
 
-  /** The lines that commands have written into a file. */
+  /** Returns the lines that commands have written into a file. */
   lines(file: string): string[] {
     const path = join(this.folder, file)
     return existsSync(path) ? readFileSync(path, 'utf8').split('\n').slice(0, -1) : []
   }
 
-  /** The same, as soon as there are this many. */
+  /** Waits until a file has at least this many lines, and returns them. */
   linesCome(file: string, count: number): Promise<string[]> {
     return vi.waitFor(() => {
       const lines = this.lines(file)

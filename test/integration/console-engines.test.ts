@@ -89,7 +89,7 @@ const ENGINES: Readonly<Record<string, Engine>> = {
 
 const BASE = 'http://ops.example/locks/'
 
-/** A page without a browser: it follows a console, and sends it orders. */
+/** A page without a browser: receives the messages of a console, and sends it requests. */
 class FollowedConsole {
   model: Model | undefined
   readonly #console: BoxConsole
@@ -120,7 +120,7 @@ class FollowedConsole {
     return this.#ask(name, { method: 'POST', headers, body: JSON.stringify(order) })
   }
 
-  /** The events of a key, newest last. */
+  /** Returns the events of a key, newest last. */
   timeline(of: string): string[] {
     return this.model!.events.filter(({ key }) => key === of).map(
       ({ kind, from, who }) => `${kind} ${from?.label ?? ''} ${who.label!}`,
@@ -166,7 +166,7 @@ test.each(Object.entries(ENGINES))('all views and both actions work on %s', asyn
     report.mutex('order:4711').acquire(),
     report.readWriteLock('catalogue').write.acquire(),
   ]
-  // It is rejected by the revocation below, or when its box is closed.
+  // These waits are rejected by the revocation below, or when their box closes.
   for (const wait of [next, writing]) wait.catch(() => undefined)
   if (engine.hasLimits) await billing.limiter('api', { limit: 5, per: '1h' }).acquire(2)
   const page = new FollowedConsole(locks)
@@ -222,7 +222,7 @@ test.each(Object.entries(ENGINES))('all views and both actions work on %s', asyn
     findings: expect.any(Array) as unknown[],
   })
 
-  // A token of a grant that is not, or no longer, one of this key releases nothing.
+  // A token that is not, or no longer, that of a grant of this key releases nothing.
   const { token } = holder
   for (const other of ['1', String(BigInt(token!) - 1024n), '9999999999999999999'])
     expect(await page.order('release', { key: 'order:4711', token: other })).toMatchObject({ status: 404 })
@@ -230,7 +230,7 @@ test.each(Object.entries(ENGINES))('all views and both actions work on %s', asyn
   expect(await page.order('release', { key: 'order:4711', token })).toEqual({ status: 200, released: true })
   const handedOver = await next
   await shown(() => expect(grant.signal.aborted).toBe(true))
-  // It was clicked twice, or in two tabs.
+  // A second click, or a click in another tab, finds no such grant.
   expect(await page.order('release', { key: 'order:4711', token })).toMatchObject({ status: 404 })
   await shown(() => {
     expect(page.model!.keys.get('order:4711')!.holders).toMatchObject([{ label: 'report' }])

@@ -8,13 +8,13 @@ import { RedisPlace } from '../support/redis/place.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 import { startConsole } from './console-place.js'
 
-/** Path of the picture of docs/console.md, docs/console.png; undefined for none. */
+/** Path of the screenshot for docs/console.md, docs/console.png; undefined if none is wanted. */
 const picture = process.env['SIGNALBOX_CONSOLE_PICTURE']
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 let browser: Browser
-/** The messages on the console of pages, where there should be none. */
+/** Messages on the browser's console. None are expected. */
 let said: string[]
 
 beforeAll(async () => {
@@ -26,7 +26,7 @@ beforeEach(() => {
 })
 afterEach(async () => {
   for (const context of browser.contexts()) await context.close()
-  // The browser reports each attempt to connect to a console that has ended, and each refusal.
+  // The browser reports each attempt to connect to a closed console, and each rejected request.
   expect(said.filter(text => !/net::ERR_|with a status of/.test(text))).toEqual([])
 })
 
@@ -41,7 +41,7 @@ async function pageAt(address: string, look: Look = {}): Promise<Page> {
   return page
 }
 
-/** Resolves when the page shows this text there. */
+/** Waits until the page shows this text in an element. */
 async function shows(page: Page, selector: string, text: string | RegExp): Promise<void> {
   await page.locator(selector, { hasText: text }).first().waitFor()
 }
@@ -87,7 +87,7 @@ test('a waiter appears and goes, and the address of a view leads back to it', as
   await page.reload()
   await shows(page, 'h1', 'invoice:42')
   await shows(page, '.timeline', 'report')
-  // Another window does not have it.
+  // Another window does not have the secret.
   const other = await pageAt(key)
   await shows(other, 'h1', 'You are not signed in')
 })
@@ -109,13 +109,13 @@ test('with the keyboard alone, somebody finds who is in the way, and frees the l
   await keyboard.press('Tab')
   await keyboard.press('Enter')
   await shows(page, 'h1', 'order:4711')
-  // The heading has the focus; after it come the session and the button.
+  // The heading has the focus. The session and the button follow it.
   await keyboard.press('Tab')
   await keyboard.press('Tab')
   await keyboard.press('Enter')
   await shows(page, 'dialog[open]', 'stuck')
   await shows(page, 'dialog[open]', 'is next in the queue')
-  // Cancel has the focus first.
+  // The button Cancel has the focus first.
   await keyboard.press('Enter')
   await page.locator('dialog').waitFor({ state: 'detached' })
   grant.assertHeld()
@@ -143,7 +143,7 @@ test('with the keyboard alone, somebody finds who is in the way, and frees the l
   await keyboard.press('Tab')
   await keyboard.press('Enter')
   await shows(page, 'dialog[open]', 'other:0, other:1, other:2, other:3, other:4')
-  // The locks that it would lose change while the question is open.
+  // The session acquires another lock while the question is open.
   await holder.mutex('late').acquire()
   await shows(page, 'dialog[open]', /It loses .*late/)
   await keyboard.press('Tab')
@@ -180,7 +180,7 @@ test('keys, labels and values of others are shown as text', async () => {
     expect(await page.title()).toContain('· Signalbox')
   }
   await page.evaluate(`location.hash = '#/key/${encoded}'`)
-  // A character that reverses the text after it is shown by its number.
+  // A character that reverses the following text is shown as its code.
   await shows(page, '.waiter .name', '&lt;b&gt;\\u202e<img')
   await page.locator('button', { hasText: 'Release' }).click()
   await shows(page, 'dialog', hostile)
@@ -205,7 +205,7 @@ test('an engine that is dead is reported, and so is a console that is; both are 
   await shows(page, '.old', 'This is the state of')
   // The page still shows the last known state.
   await shows(page, '.lock .name', 'billing')
-  // A page that is opened later shows how old that is, too.
+  // A page that is opened later also shows the age of that state.
   await shows(page, '.old', /([7-9]|\d\d)s old/)
   const late = await pageAt(first.address)
   await shows(late, '.status', 'Out of date')
@@ -220,7 +220,7 @@ test('an engine that is dead is reported, and so is a console that is; both are 
   await first.run.ended
   await shows(page, '.old', 'The server')
   const second = await startConsole(place, '--port', String(first.port))
-  // It has another secret.
+  // The new console has another secret.
   await shows(page, 'h1', 'You are not signed in')
   await page.evaluate(`location.hash = '#secret=${second.secret}'`)
   await shows(page, '.status', 'Live')
@@ -278,7 +278,7 @@ test('a deadlock is marked, and no view has a finding about accessibility, light
         expect(await page.locator('.node.stuck').count()).toBe(2)
         expect(await page.locator('.edge.stuck').count()).toBe(2)
         const cut = `(drawing => drawing.scrollWidth - drawing.clientWidth)(document.querySelector('.drawing'))`
-        // A phone scrolls it.
+        // On a phone, the drawing may scroll.
         if (!('viewport' in look)) expect(await page.evaluate(cut)).toBe(0)
       }
       if (view === 'doctor') {
@@ -287,7 +287,7 @@ test('a deadlock is marked, and no view has a finding about accessibility, light
         await shows(page, '.warned', 'Weakens: mutual exclusion (P1); commits are atomic and durable (P13)')
       }
       expect(await findings(page)).toEqual([])
-      // Nothing is cut off: the page itself is not scrolled sideways.
+      // Nothing is cut off, and the page itself does not scroll sideways.
       expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0)
     }
     if (picture !== undefined && 'colorScheme' in look && look.colorScheme === 'light') {
@@ -343,7 +343,7 @@ test('the values of a store are listed by prefix, page by page, each page with i
   await page.locator('a', { hasText: 'Next page' }).click()
   await shows(page, '.summary', '52 values after order:197.')
   expect(await page.locator('a', { hasText: 'Next page' }).count()).toBe(0)
-  // The address leads to the same page. A reload shows the writes since then.
+  // The address leads to the same page. A reload shows newer writes.
   await store.delete('order:249')
   await page.reload()
   await shows(page, '.summary', '51 values after order:197.')

@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers'
 import { vi } from 'vitest'
 import { PATIENCE, type CommandPlace, type Running } from './command-line.js'
 
-/** A console that runs as a command. */
+/** A running `signalbox console`. */
 export interface RunningConsole {
   readonly run: Running
   /** The address that it printed. */
@@ -12,7 +12,7 @@ export interface RunningConsole {
   readonly secret: string
 }
 
-/** Starts `signalbox console`, and waits until it serves. */
+/** Starts `signalbox console`, and waits until it accepts requests. */
 export async function startConsole(place: CommandPlace, ...args: readonly string[]): Promise<RunningConsole> {
   const run = place.start('console', ...args)
   const address = await vi.waitFor(() => /^open (\S+) /.exec(run.stdout)![1]!, PATIENCE)
@@ -20,21 +20,21 @@ export async function startConsole(place: CommandPlace, ...args: readonly string
   return { run, address, port: Number(port), secret: hash.replace('#secret=', '') }
 }
 
-/** A reply, its body read to the end. */
+/** A reply with its whole body. */
 export interface Answer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly body: string
 }
 
-/** How to ask; the header `Host` can be any. */
+/** Parts of a request. The header `Host` can have any value. */
 export interface Question {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
 }
 
-/** Asks a server of this machine. */
+/** Sends a request to a server of this machine. */
 export async function ask(port: number, path: string, question: Question = {}): Promise<Answer> {
   const { method = 'GET', headers = {}, body = '' } = question
   return new Promise((resolve, reject) => {

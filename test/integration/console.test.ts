@@ -12,12 +12,12 @@ import type { StateMessage } from '../../src/console/messages.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 import { ask, startConsole, type Answer, type Question, type RunningConsole } from './console-place.js'
 
-/** The built modules: only they have the page. */
+/** Returns the URL of a built module, because only these contain the page. */
 const dist = (path: string): string => new URL(`../../dist/src/${path}`, import.meta.url).href
 const { open } = (await import(dist('index.js'))) as typeof library
 const { consoleOf } = (await import(dist('console/index.js'))) as typeof consoleLibrary
 
-/** A question as the page asks it. */
+/** Returns a request as the page sends it. */
 function fromPage({ port, secret }: RunningConsole, order?: object): Question {
   return {
     method: order === undefined ? 'GET' : 'POST',
@@ -31,7 +31,7 @@ function fromPage({ port, secret }: RunningConsole, order?: object): Question {
   }
 }
 
-/** The first state that an address sends. */
+/** Returns the first state that a console sends. */
 async function stateAt(url: string, headers: Readonly<Record<string, string>> = {}): Promise<StateMessage> {
   const stop = new AbortController()
   const response = await fetch(url, { headers, signal: stop.signal })
@@ -99,7 +99,7 @@ describe('signalbox console', () => {
     const { port } = running
     const { headers } = fromPage(running)
     const named = (name: string): Question => ({ headers: { ...headers, Host: name } })
-    // A name of another site that leads to this address.
+    // Names of another site that resolve to this address.
     for (const name of ['evil.example', `evil.example:${port}`, `127.0.0.1.evil.example:${port}`])
       for (const path of ['/', '/events']) expect((await ask(port, path, named(name))).status, name).toBe(421)
     // A tunnel may have another port.
@@ -140,12 +140,12 @@ describe('signalbox console', () => {
       expect((await ask(port, '/release', question)).status, name).toBe(status)
   })
 
-  /** Addresses on which only a server listens that was told to. */
+  /** Addresses on which a server listens only if it is configured to. */
   const outside = Object.values(networkInterfaces())
     .flat()
     .filter(address => !address!.internal && address!.family === 'IPv4')
     .map(address => address!.address)
-  // Linux has more addresses that lead to this machine than the one on which the console listens.
+  // On Linux, more addresses belong to this machine than the one on which the console listens.
   if (process.platform === 'linux') outside.push('127.0.0.2')
 
   test('listens on this machine only', async () => {
@@ -366,7 +366,7 @@ describe('the handlers of signalbox/console', () => {
     expect((await release('1')).status).toBe(404)
     expect((await release(String(grant.token))).status).toBe(200)
     await expect.poll(() => grant.signal.aborted).toBe(true)
-    // Fastify itself refuses invalid JSON, and no reply is missing.
+    // Fastify itself rejects invalid JSON, and every request gets a reply.
     expect((await ask(port, '/admin/locks/release', { method: 'POST', headers, body: '{' })).status).toBe(400)
   })
 

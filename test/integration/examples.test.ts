@@ -16,7 +16,7 @@ import { startZooKeeper } from '../support/servers/zookeeper.js'
 import { program, Running } from './command-line.js'
 import type { Calls } from './partner.process.js'
 
-/** Milliseconds. */
+/** Maximum duration, in milliseconds. */
 const PATIENT = 50_000
 
 const root = fileURLToPath(new URL('../../', import.meta.url))

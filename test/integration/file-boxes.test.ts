@@ -14,7 +14,7 @@ const collect = runInNewContext('gc') as () => void
 describe('fifty boxes of one process on one folder', () => {
   test('exclude each other, wake each other, and leave no descriptor behind', async () => {
     const here = place()
-    // Modules and files that are opened once for all stay open.
+    // Opens modules and files that stay open for the life of the process.
     await (await open(here.url)).close()
     const descriptors = (): number => (process.platform === 'linux' ? readdirSync('/proc/self/fd').length : 0)
     const before = descriptors()
@@ -46,7 +46,7 @@ describe('fifty boxes of one process on one folder', () => {
     expect(await locks(boxes[0]!)).toEqual([])
     await Promise.all(boxes.map(box => box.close()))
     await until('all descriptors are closed', () => {
-      // libsql closes a database with the last of its statements, which is garbage from now on.
+      // libsql closes a database when its last statement is collected, so this collects garbage.
       collect()
       return descriptors() <= before
     })
@@ -61,7 +61,7 @@ describe('closing', () => {
       const box = await open(here.url)
       const store = box.store('s')
       const puts = Array.from({ length: 20 }, async (_, index) => {
-        // Some are asked for later, when the closing has begun.
+        // Some begin later, when the box is already closing.
         for (let turns = index % 5; turns > 0; turns--) await new Promise(setImmediate)
         return index % 2 === 0
           ? store.put(`${round} ${index}`, round)
@@ -98,7 +98,7 @@ describe('boxes of one thread', () => {
       }),
     )
     expect(turns).toBe(50)
-    // Without wake-ups, many turns would begin a claim window after the one before.
+    // Without wake-ups, many turns would begin only after a claim window.
     expect(performance.now() - began).toBeLessThan(5 * CLAIM_WINDOW)
   })
 

@@ -19,7 +19,7 @@ test('many callers with short waits leave no backlog and let others through', as
   expect(result.visits).toBeGreaterThan(5)
   expect(result.longestWait).toBeLessThan(1500)
   expect(result.latest).toBeLessThan(3000)
-  // They need not process the requests that they have given up.
+  // Boxes skip requests that they have given up.
   expect(result.ending).toBeLessThan(4000)
   expect(await locks(box)).toEqual([])
 })
@@ -37,7 +37,7 @@ test('the request of a stopped process delays others no longer than its wait', a
   const waiting = waiter.mutex('it', ['a'])
   await queued(watcher, 'a', 21)
   const released = await holder.release('it')
-  // Each of the twenty is good for a window of a second if it is reserved for.
+  // Each of the twenty requests can delay the waiter by a window of a second if the lock is reserved for it.
   expect((await waiting).at - released).toBeLessThan(wait + 5000)
 })
 
@@ -49,10 +49,10 @@ test('a wait that ends before the database is free leaves no request', async () 
   const before = counter()
   expect(connection.begin()).toBe(true)
   const waits = Array.from({ length: 50 }, (_, index) => box.mutex(`key ${index}`).acquire({ wait: 20 }))
-  // All are listened to from the start: they end in one instant, or a busy machine ends them one by one.
+  // Handles all rejections from the start, because the waits end at the same time, or one by one on a busy machine.
   await Promise.all(waits.map(wait => expect(wait).rejects.toMatchObject({ code: 'TIMED_OUT' })))
   connection.exec('rollback')
   await (await box.mutex('other').acquire()).release()
-  // One number for the place in the queue, one for the grant.
+  // One number for the place in the queue, and one for the grant.
   expect(Number(counter()) - Number(before)).toBe(2)
 })

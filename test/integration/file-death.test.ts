@@ -6,10 +6,10 @@ import { pause, queued, until } from '../../packages/conformance/src/time.js'
 import { place } from '../support/file/places.js'
 import type { RemoteBox } from '../support/file/remote-box.js'
 
-/** Leases are far longer than these tests take, so everything that is freed was freed because a death was noticed. */
+/** Leases far longer than these tests, so locks become free only because a death was noticed. */
 const LONG = { lease: 60_000 }
 
-/** Kills the box and gives the milliseconds until a waiter had its grant. */
+/** Kills the box, and returns the milliseconds until a waiter got its grant. */
 async function handOver(
   dead: RemoteBox,
   waiting: Promise<{ at: number }>,
@@ -53,13 +53,13 @@ test('what several boxes of a killed process held is free at once', async () => 
   await holder.mutex('two', ['b'], LONG)
   await holder.call('open', here.url)
   await holder.mutex('three', ['c'], LONG)
-  // The process has one, and so has this one.
+  // The process has one socket for all its boxes, and so has this process.
   expect(socketsIn(here.folder)).toHaveLength(2)
   const waiting = watcher.mutex('a').acquire(LONG)
   await queued(watcher, 'a', 1)
   await holder.kill()
   await waiting
-  // Nobody waits for the others, so the death of one box has to free them.
+  // Nobody waits for the other keys, so the first box that died must have freed them.
   expect(await watcher.mutex('b').tryAcquire(LONG)).toBeDefined()
   expect(await watcher.mutex('c').tryAcquire(LONG)).toBeDefined()
   await until('its socket is removed', () => socketsIn(here.folder).length === 1)
@@ -191,7 +191,7 @@ test('a revoked session has lost its grants, and a waiter runs', async () => {
   const at = systemClock.now()
   expect(await watcher.revoke(holder.session)).toBe(2)
   expect((await waiting).at - at).toBeLessThan(500)
-  // It is notified, but a hint has no time limit.
+  // The holder is notified, but notifications have no time limit.
   await until('the holder knows', async () =>
     holder.call('assertHeld', 'it').then(
       () => false,

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { locks, until } from '../../packages/conformance/src/time.js'
 import { place } from '../support/file/places.js'
 
-/** The file descriptors that this process has open. */
+/** Returns the number of open file descriptors of this process. */
 function descriptors(): number {
   return readdirSync('/proc/self/fd').length
 }
@@ -19,7 +19,7 @@ test.runIf(process.platform === 'linux')(
     const perBox = (): number => (descriptors() - before) / count
     const boxes = await Promise.all(Array.from({ length: count }, () => here.box()))
     const alone = perBox()
-    // A socket, and the connections by which the others proved to be alive. The files are open once for all.
+    // A box has a socket, and connections that prove that other boxes are alive. The files are open once for all boxes.
     expect(alone).toBeLessThan(4)
     const holder = await boxes[0]!.mutex('key').acquire()
     const waits = boxes.slice(1).map(async (box, index) => {
@@ -29,7 +29,7 @@ test.runIf(process.platform === 'linux')(
     const waiting = perBox()
     await holder.release()
     await Promise.all(waits)
-    // Each wakes all others at some time.
+    // In each round, boxes wake others.
     for (let round = 1; round < 6; round++) {
       await Promise.all(
         boxes.map((_, index) => boxes[(index * 7 * round) % count]!.mutex('key').run(() => undefined)),

@@ -7,7 +7,7 @@ import type { RemoteBox } from '../support/file/remote-box.js'
 import { smallDisk, type SmallDisk } from '../support/file/small-disk.js'
 
 const KILOBYTE = 'x'.repeat(1000)
-/** The leases are far longer than these tests. So no lock is free because its lease is over. */
+/** Leases far longer than these tests, so no lock becomes free because its lease expired. */
 const LONG = { lease: 60_000 }
 
 interface Full {
@@ -16,7 +16,7 @@ interface Full {
   readonly other: RemoteBox
 }
 
-/** Two processes on a small disk. */
+/** Starts two processes on a small disk. */
 async function start(size = '4m'): Promise<Full> {
   const here = place()
   const disk = await smallDisk(size)
@@ -25,7 +25,7 @@ async function start(size = '4m'): Promise<Full> {
   return { disk, one: await here.process(url, { enter }), other: await here.process(url, { enter }) }
 }
 
-/** How an attempt ended: `done`, or the code of its error. */
+/** Returns the outcome of a task: `done`, or the code of its error. */
 async function attempt(task: Promise<unknown>): Promise<string> {
   return task.then(
     () => 'done',
@@ -33,7 +33,7 @@ async function attempt(task: Promise<unknown>): Promise<string> {
   )
 }
 
-/** Fills a disk, and the room that the log has for small changes, too. */
+/** Fills a disk, including the space in the log for small changes. */
 async function fill(disk: SmallDisk, box: RemoteBox): Promise<void> {
   disk.fill()
   for (let count = 0; (await attempt(box.mutex('filler', [`filler ${count}`]))) === 'done'; count++) {

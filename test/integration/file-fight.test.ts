@@ -22,7 +22,7 @@ test(
     expect(result.kills).toBeGreaterThan(15)
     expect(result.killedInside).toBeGreaterThan(0)
     expect(result.longestWait).toBeLessThan(10_000)
-    // Of the processes that died nothing is left.
+    // The processes that died have left nothing behind.
     const box = await here.box()
     const reports = []
     for await (const report of box.inspect()) reports.push(report)

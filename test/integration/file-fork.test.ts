@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { queued } from '../../packages/conformance/src/time.js'
 import { place } from '../support/file/places.js'
 
-/** The leases are far longer than these tests. So a lock is only freed because its holder is dead. */
+/** Leases far longer than these tests, so locks become free only because their holder is dead. */
 const LONG = { lease: 60_000 }
 
 test("a forked process does not keep the box, so its parent's end frees the locks", async () => {
@@ -13,7 +13,7 @@ test("a forked process does not keep the box, so its parent's end frees the lock
   await parent.kill()
   const other = await here.process()
   await other.mutex('it', ['key'], LONG)
-  // It has lived until now.
+  // Throws if the child has already ended.
   process.kill(child, 'SIGKILL')
 })
 

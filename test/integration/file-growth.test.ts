@@ -6,7 +6,7 @@ import { open } from '../../src/index.js'
 import { sizeOf } from '../support/file/growth.js'
 import { place } from '../support/file/places.js'
 
-/** Calls a task with each number of a range, many at a time. */
+/** Calls a task with each number of a range, in several workers. */
 async function each(
   from: number,
   to: number,
@@ -31,7 +31,7 @@ test('a hundred thousand keys that were locked once leave nothing behind', { tim
   const before = await sizeOf(here)
   await each(20_000, 100_000, lock)
   const after = await sizeOf(here)
-  // The one row is that of the counter.
+  // The only row is the counter.
   expect(after).toMatchObject({ queues: 1, requests: 0 })
   expect(after.database).toBeLessThan(before.database + 100_000)
   expect(after.memory).toBeLessThan(before.memory + 8)
@@ -50,7 +50,7 @@ test(
       })
     let now = Date.now()
     vi.spyOn(Date, 'now').mockImplementation(() => now)
-    // Nothing is taken as written before the first.
+    // Makes the count of written rows start at 0.
     vi.spyOn(Math, 'random').mockReturnValue(0)
     await each(0, 3000, change)
     expect(await change(7)).toEqual({ applied: false })
@@ -59,7 +59,8 @@ test(
     expect(await change(7)).toEqual({ applied: false })
     expect((await sizeOf(here)).ids).toBe(6000)
     now += 2000
-    // So many are recorded together, as on a busy machine. For each one two are looked at, so in the end all are.
+    // Many IDs are recorded together, as on a busy machine. The sweep checks two IDs for each recorded one, so in the
+    // end all of them.
     await each(6000, 13_000, change, 400)
     const { ids } = await sizeOf(here)
     expect(ids).toBeLessThan(10_500)
@@ -101,7 +102,7 @@ test('the log stays short while several processes write much', async () => {
   const here = place()
   const box = await here.box()
   const writers = await Promise.all(Array.from({ length: 3 }, () => here.process()))
-  // A hundred megabytes, and no writer gets far ahead of the disk.
+  // Writes a hundred megabytes. No writer gets far ahead of the disk.
   const written = Promise.all(writers.map(writer => writer.call('write', 's', 170)))
   let longest = 0
   while ((await soFar(written)) === 'pending') {

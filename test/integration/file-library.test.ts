@@ -6,7 +6,7 @@ import { builtProgram } from '../support/built-program.js'
 import { linkPackages } from '../support/installed-packages.js'
 import { runProgram } from '../support/run-program.js'
 
-/** Opens a box on each URL that it is given and prints `opened`, or the error. */
+/** Opens a box on each URL in its arguments, and prints `opened` or the error. */
 const PROGRAM = `
   import { open } from './src/index.js'
   for (const url of process.argv.slice(2)) {
@@ -21,7 +21,7 @@ const PROGRAM = `
 let folder: string
 
 beforeEach(() => {
-  // Far from any node_modules.
+  // A folder without node_modules in any parent.
   folder = mkdtempSync(join(tmpdir(), 'signalbox-library-'))
   cpSync(builtProgram('src'), join(folder, 'src'), { recursive: true })
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')

@@ -7,7 +7,7 @@ import { apart, cannotBeApart, type Apart } from '../support/file/namespaces.js'
 import { place, type Place } from '../support/file/places.js'
 import type { RemoteBox } from '../support/file/remote-box.js'
 
-/** The leases are far longer than these tests. So a lock is only freed because its holder is dead. */
+/** Leases far longer than these tests, so locks become free only because their holder is dead. */
 const LONG = { lease: 60_000 }
 const CONTAINER: Apart = { pid: true, boot: true }
 
@@ -27,7 +27,7 @@ function processApart(where: Apart): Promise<RemoteBox> {
   return here.process(here.url, { enter: apart(here.folder, where) })
 }
 
-/** How an attempt to open a box ended: the box, or the error. */
+/** Returns the box, or the error with which its opening failed. */
 async function attempt(opening: Promise<RemoteBox>): Promise<RemoteBox | Error> {
   return opening.catch((error: unknown) => error as Error)
 }
@@ -39,18 +39,18 @@ async function expectRefused(opening: Promise<RemoteBox>, reason = 'the folder i
   })
 }
 
-/** Ends a process, and waits until it has ended. A kill would only end the command that started it. */
+/** Ends a process from inside, and waits for its end. A kill would end only the command that started it. */
 async function end(box: RemoteBox): Promise<void> {
   box.call('end').catch(() => undefined)
   await box.ended
 }
 
-/** Removes the sockets of all boxes, as a program does that cleans up. */
+/** Removes the sockets of all boxes, like a program that cleans up. */
 function removeSockets(): void {
   for (const name of readdirSync(here.folder)) if (name.endsWith('.box')) rmSync(join(here.folder, name))
 }
 
-/** As if the machine had been restarted since. */
+/** Makes the database look as if the machine had been restarted. */
 async function reboot(): Promise<void> {
   const connection = (await loadSqlite()).open(join(here.folder, 'signalbox.db'))
   connection.exec(`update machine set boot = 'earlier'`)
@@ -96,7 +96,7 @@ test.each(KINDS)('a box whose socket file is gone keeps out a container %s', asy
 })
 
 test.each<[string, string, (path: string) => unknown]>([
-  // The system drops all locks that this process has on the file when it is closed.
+  // Closing the file drops all locks of this process on it.
   ['its process has read the database', 'signalbox.db', readFileSync],
   ['a program has deleted the open lock', 'opening.db', rmSync],
 ])('a box whose socket file is gone keeps out a container, also when %s', async (_, file, spoil) => {
@@ -105,7 +105,7 @@ test.each<[string, string, (path: string) => unknown]>([
   spoil(join(here.folder, file))
   removeSockets()
   await expectRefused(processApart(CONTAINER), 'end that process first')
-  // A box that has noticed that the open lock is gone gives its grants up.
+  // A box gives up its grants once it notices that the open lock is gone.
   if (spoil !== rmSync) grant.assertHeld()
 })
 
@@ -123,7 +123,7 @@ test('when the host and containers open at once, only one of them gets in', asyn
 })
 
 describe('a restart of the machine', () => {
-  /** Leaves a lock behind, as a machine does that goes down. Gives its token. */
+  /** Leaves a lock behind, like a machine that crashes. Returns its token. */
   async function goDown(): Promise<bigint> {
     const box = await here.process()
     const { token } = await box.mutex('it', ['key'], LONG)

@@ -6,10 +6,10 @@ import { describe, expect, test } from 'vitest'
 import { queued } from '../../packages/conformance/src/time.js'
 import { place } from '../support/file/places.js'
 
-/** The longest path of a folder, bytes: with the database in it SQLite takes 503. */
+/** Maximum length of the path of a folder, in bytes. SQLite allows 503 bytes for the path of the database in it. */
 const LONGEST = 490
 
-/** A path below a folder, with this number of bytes. */
+/** Returns a path below a folder, with this number of bytes. */
 function longPath(folder: string, length: number): string {
   let path = folder
   while (length - path.length > 200) path = join(path, 'd'.repeat(100))

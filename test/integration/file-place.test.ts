@@ -18,7 +18,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Changes the database by hand. */
+/** Changes the database directly. */
 async function sql(text: string): Promise<void> {
   const connection = (await loadSqlite()).open(join(folder, 'signalbox.db'))
   connection.exec(text)
@@ -26,7 +26,8 @@ async function sql(text: string): Promise<void> {
 }
 
 /**
- * The folder has the files that it had before. SQLite removes its log and index once libsql's connection is collected.
+ * Expects that the folder has the same files as before. SQLite removes its log and index once libsql's connection is
+ * collected.
  */
 function expectUntouched(before: readonly string[]): void {
   const after = readdirSync(folder)
@@ -66,7 +67,7 @@ describe('an unfit place is refused with a reason', () => {
 })
 
 describe.runIf(process.platform === 'linux')('a place without write access is refused with a reason', () => {
-  /** The error with which a box on this URL can't be opened, in a process of its own. */
+  /** Returns the error with which a box on this URL fails to open in a process of its own. */
   async function refusal(url: string, start: Start): Promise<unknown> {
     try {
       await place().process(url, start)
@@ -94,13 +95,13 @@ describe.runIf(process.platform === 'linux')('a place without write access is re
 
   test('files that only other users may write, which those can open as before', async () => {
     const url = `file:${folder}`
-    // Root may write everywhere, so it becomes another user.
+    // Root may write everywhere, so the process becomes another user.
     const user = process.getuid!() === 0 ? 65_534 : undefined
     const database = join(folder, 'signalbox.db')
-    // Whose group may write the folder.
+    // The group of that user may write to the folder.
     if (user !== undefined) chownSync(folder, -1, user)
     chmodSync(folder, 0o770)
-    /** One file may be read only, all others of the folder be written by every user. */
+    /** Makes one file read-only, and all others writable by every user. */
     const expectRefused = async (file: string): Promise<void> => {
       const before = readdirSync(folder)
       for (const name of before) chmodSync(join(folder, name), 0o666)
@@ -124,7 +125,7 @@ describe.runIf(process.platform === 'linux')('a place without write access is re
 
   test('a folder of another user, with a database in it and without', async () => {
     const url = `file:${folder}`
-    // Root may write everywhere, so it becomes another user.
+    // Root may write everywhere, so the process becomes another user.
     const user = process.getuid!() === 0 ? 65_534 : undefined
     for (const mode of [0o755, 0o555, 0o700]) {
       chmodSync(folder, user === undefined ? 0o555 : mode)
@@ -156,7 +157,8 @@ test('a reboot frees all locks, keeps all commits, and lowers no token', async (
   const { token } = await before.mutex('key').acquire()
   await before.store('s').put('key', 'kept')
   await before.close()
-  // As if the machine had gone down with a holder and a counter that had not reached the disk.
+  // Makes the database look as if the machine had crashed with a holder, and with a counter that was not yet on the
+  // disk.
   await sql(`
     update machine set boot = 'another';
     update queues set queue = '1' where key = '';
@@ -175,7 +177,7 @@ test.each([
   ['a limit', 'limits', `update limits set state = '{' where name like '%bad%'`],
 ])('%s that can not be read is named, and is gone when its row is deleted', async (_, table, spoil) => {
   await using box = await open(`file:${folder}`)
-  // By another path, because boxes that share their files also share the values that they have read.
+  // Opens another path of the folder, because boxes that share files also share the values that they have read.
   symlinkSync(folder, join(folder, 'same'))
   await using other = await open(`file:${folder}/same`)
   const limiter = (box_: typeof box) => box_.limiter('bad', { limit: 1, per: '1h' })

@@ -6,7 +6,7 @@ import { FILES } from '../../src/engines/file/folder.js'
 import { place, type Place } from '../support/file/places.js'
 import type { RemoteBox, Start } from '../support/file/remote-box.js'
 
-/** A user without rights. */
+/** A user without permissions. */
 const USER = 65_534
 
 const REPLACED = {
@@ -26,7 +26,7 @@ async function laterPut(here: Place, url = here.url): Promise<unknown> {
   }
 }
 
-/** Waits until a box has lost its lock. Nothing is asked of the engine meanwhile. */
+/** Waits until a box has lost its lock, without a call to the engine. */
 function lost(box: RemoteBox): Promise<void> {
   return until('the grant is lost', async () =>
     box.call('assertHeld', 'it').then(
@@ -36,7 +36,7 @@ function lost(box: RemoteBox): Promise<void> {
   )
 }
 
-/** A box of another process that has put a value and holds a lock. */
+/** Opens a box in another process, which puts a value and holds a lock. */
 async function holder(here: Place, url = here.url, start?: Start) {
   const box = await here.process(url, start)
   await box.call('put', 's', 'key', 'before')
@@ -123,7 +123,7 @@ describe('while a box is open', () => {
       for (const above of [here.folder, folder]) chmodSync(above, 0o711)
       const box = await holder(here, `file:${folder}`, { user: USER })
       chmodSync(folder, 0)
-      // It looks once a second.
+      // The box checks the file once a second.
       await pause(1500)
       await box.call('assertHeld', 'it')
       rmSync(join(folder, 'opening.db'))

@@ -5,9 +5,9 @@ import { place } from '../support/file/places.js'
 import type { RemoteBox } from '../support/file/remote-box.js'
 
 const LEASE = 1500
-/** Minimum time for which a lease still counts for others, because its last renewal was at most a third of it ago. */
+/** Minimum time until a lease expires after a stop, in milliseconds. The last renewal was at most a third of it ago. */
 const LEAST = (LEASE * 2) / 3
-/** Maximum time from the end of a lease or a window until its waiter runs. */
+/** Maximum time between the end of a lease or a window and the start of its waiter, in milliseconds. */
 const SLACK = 1500
 const LONG = { lease: 60_000 }
 
@@ -28,7 +28,7 @@ test('a stopped holder keeps its grant until its lease is over, and finds it los
   holder.thaw()
   await expect(holder.call('assertHeld', 'it')).rejects.toMatchObject({ code: 'LOST' })
   await expect(holder.release('it')).rejects.toMatchObject({ code: 'LOST' })
-  // The new holder's grant is unchanged.
+  // The grant of the new holder is unaffected.
   await waiter.call('assertHeld', 'it')
   const [report] = await locks(watcher, 'a')
   expect(report).toMatchObject({ holders: [{ session: waiter.session, token }], waiters: [] })
@@ -80,7 +80,7 @@ test('a stopped waiter misses its window, the next one is served, and the stoppe
   frozen.freeze()
   const released = await first.release('it')
   const { at, token } = await waiting
-  // A window is one second.
+  // A claim window is one second.
   expect(at - released).toBeGreaterThan(900)
   expect(at - released).toBeLessThan(1100 + SLACK)
   frozen.thaw()

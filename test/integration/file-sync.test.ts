@@ -7,14 +7,14 @@ import { place } from '../support/file/places.js'
 
 const { fdatasync } = fs
 
-/** The disk: counts its calls, and answers when the test lets it. */
+/** The disk: counts syncs, and completes them when the test allows. */
 const disk = {
   syncs: 0,
-  /** Answers at once. */
+  /** Whether syncs complete immediately. */
   quick: true,
   waiting: [] as (() => void)[],
   failure: undefined as Error | undefined,
-  /** Lets the sync under way come to its end. */
+  /** Completes the current sync. */
   answer(): void {
     for (const answer of disk.waiting.splice(0)) answer()
   },
@@ -63,7 +63,7 @@ describe('the disk is synced', () => {
     await until('it is asked for', () => disk.waiting.length > 0)
     await pause(30)
     expect(await soFar(put)).toBe('pending')
-    // Others see it, because it is committed; only a power cut could take it back.
+    // The value is committed, so others see it. Only a power failure could still lose it.
     expect(await store.get('key')).toMatchObject({ value: 'new' })
     await box.mutex('other').run(() => undefined)
     disk.answer()
@@ -119,10 +119,10 @@ test('a disk that fails makes commits uncertain, from then on until the box is r
   disk.failure = Object.assign(new Error('input/output error'), { code: 'EIO' })
   await expect(store.put('key', 'one')).rejects.toThrow(IndeterminateError)
   disk.failure = undefined
-  // The system reports a lost write once, so a successful sync says nothing about earlier losses.
+  // The system reports a lost write only once, so a later successful sync does not mean that nothing was lost.
   await expect(store.put('key', 'two')).rejects.toThrow(IndeterminateError)
   await box.mutex('key').run(() => undefined)
-  // A box that is opened now shares no files with it.
+  // A box that is opened now has its own files.
   const again = (await here.box()).store('s')
   await again.put('other', 'one')
   await box.close()

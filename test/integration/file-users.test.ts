@@ -19,7 +19,7 @@ import { place, type Place } from '../support/file/places.js'
 const ANOTHER_USER = 65_534
 const GROUP = 54_321
 
-/** A program that tries as another user to change each file of a folder, and prints one line for each success. */
+/** A program that tries to change each file of a folder as another user, and prints a line for each success. */
 const INTRUDER = `
   const { openSync, readdirSync } = require('node:fs')
   const { connect } = require('node:net')
@@ -76,13 +76,13 @@ afterEach(() => {
   process.umask(umask)
 })
 
-/** A box that has put a value, so that all files are there. */
+/** Opens a box and puts a value, so that all files exist. */
 async function used(folder: string): Promise<void> {
   const box = await here.open(`file:${folder}`)
   await box.store('s').put('key', 'secret')
 }
 
-/** Expects that neither a box nor `doctor` accepts a folder. */
+/** Expects that `open` and `doctor` reject a folder. */
 async function refused(folder: string, reason: string): Promise<void> {
   const matching = expect.stringContaining(reason) as string
   await expect(here.open(`file:${folder}`)).rejects.toMatchObject({ code: 'UNAVAILABLE', message: matching })
@@ -135,7 +135,7 @@ describe.runIf(process.platform === 'linux' && process.getuid?.() === 0)('anothe
     writeFileSync(join(folder, 'signalbox.db'), '', { mode: 0o666 })
     chownSync(join(folder, 'signalbox.db'), ANOTHER_USER, ANOTHER_USER)
     await refused(folder, 'signalbox.db belongs to another user')
-    // Taking the right away later does not make the file anybody else's.
+    // Removing the permission later does not change the owner of the file.
     chmodSync(folder, 0o755)
     await refused(folder, 'signalbox.db belongs to another user')
   })

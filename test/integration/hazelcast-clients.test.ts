@@ -17,7 +17,7 @@ import { makeCertificate } from '../support/servers/certificate.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 
-/** Its types differ from those of 5.6 in their private members. */
+/** The types of 5.7 differ from those of 5.6 only in private members. */
 const PACKAGES = { '5.6': client56, '5.7': client57 as unknown as Package } as const
 type Version = keyof typeof PACKAGES
 
@@ -87,10 +87,10 @@ describe.each<[Version, Version]>([
   })
 })
 
-/** How a connection ends that the client considers open forever. */
+/** Ways to end a connection that the client considers open forever. */
 const ends: Record<string, (registry: Registry, connection: Connection) => void> = {
   'a member closed while the client was let in': takeForOpen,
-  // A failed write destroys the socket, and its connection gets neither `end` nor `error`.
+  // A failed write destroys the socket, and the connection gets neither `end` nor `error`.
   'a failed write ended': (_registry, { socket }) => void socket.destroy(),
 }
 
@@ -163,7 +163,7 @@ function takeForOpen(registry: Registry, connection: Connection): void {
 test('TLS and the other options of the client pass through', { timeout: 60_000 }, async () => {
   const { folder, certificate, key } = makeCertificate()
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  // Only the Enterprise edition has TLS for members, so a proxy removes it here.
+  // Only the Enterprise edition supports TLS for members, so a proxy terminates it here.
   const port = await freePort()
   await using behind = await startHazelcast({ publicPort: port })
   const sockets = new Set<Socket>()

@@ -11,13 +11,14 @@ const HOUR = 3_600_000
 /** Lease of the process that is killed, in milliseconds. */
 const LEASE = 3000
 /**
- * Maximum time until its keys are free: the lease, the time that the member adds, and as much again for a busy machine.
+ * Maximum time until the keys of the killed process are free, in milliseconds: the lease and the time that the member
+ * adds, doubled for a busy machine.
  */
 const FREED_WITHIN = 2 * (LEASE + 2000)
 
 afterEach(() => vi.useRealTimers())
 
-/** A member with its own wall clock. */
+/** Starts a member with its own wall clock. */
 async function start(): Promise<{ server: HazelcastServer; clock: FakeClock; url: string }> {
   const clock = new FakeClock()
   const server = await startHazelcast({ clock })
@@ -25,7 +26,7 @@ async function start(): Promise<{ server: HazelcastServer; clock: FakeClock; url
   return { server, clock, url: `hazelcast://${server.address}/${TEST_CLUSTER}` }
 }
 
-/** A process that holds one key and waits for another. */
+/** Starts a process that holds one key and waits for another. */
 async function holder(url: string): Promise<Child> {
   const child = startChild('packages/conformance/dist/holder', 'signalbox', url, `${LEASE}ms`)
   onTestFinished(() => child.kill('SIGKILL'))
@@ -83,7 +84,7 @@ test('a box that is opened long after a process died does not wait for its lease
     return (await later.mutex('held').tryAcquire()) !== undefined
   }
   clock.set(HOUR)
-  // By the member's clock alone, which may have jumped.
+  // The clock of the member alone is not enough, because it may have jumped.
   expect(await taken()).toBe(false)
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + HOUR })
   expect(await taken()).toBe(true)

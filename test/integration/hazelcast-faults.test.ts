@@ -13,7 +13,7 @@ import { foreignClient } from '../support/hazelcast/foreign-map.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 
-/** Maximum time until each fault is reported or over, in milliseconds. Far more than it takes, and bounded. */
+/** Maximum time until a fault is reported or over, in milliseconds. Far more than needed. */
 const BOUND = 20_000
 
 describe.concurrent('an unreachable cluster', () => {
@@ -66,7 +66,7 @@ test(
     await using box = await open(`hazelcast://${server.address}/${TEST_CLUSTER}`)
     const before = await box.mutex('key').acquire({ lease: '10m' })
     await server.restart()
-    // Long before its lease ends, and while no other box wants it.
+    // Expects the loss long before the lease ends, and while no other box wants the lock.
     const end = performance.now() + 2 * BOUND
     while (!before.signal.aborted && performance.now() < end) await pause(20)
     expect(() => before.assertHeld()).toThrow()
@@ -126,7 +126,7 @@ describe('one member', () => {
     const map = await (await foreignClient(server)).getMap('signalbox')
     await using box = await open(url)
     const lease = '5m'
-    // The entry of the session is written with its first grant.
+    // Writes the entry of the session, which is written with the first grant.
     await box.mutex('first').run(() => undefined, { lease })
     proxy.replies = 'hold'
     const asked = box.mutex('repeated').acquire({ lease, wait: BOUND })
@@ -153,7 +153,7 @@ describe('one member', () => {
     const map = await (await foreignClient(server)).getMap('signalbox')
     await using box = await open(url)
     const mutex = box.mutex('passed')
-    // For longer than a member keeps a lock without renewal.
+    // Longer than a member keeps a lock without renewal.
     const end = performance.now() + 3500
     const task = async (): Promise<void> => {
       while (performance.now() < end)
@@ -189,7 +189,7 @@ describe('one member', () => {
     await until('it is passed on', () => turns > 1000)
     const [turnsBefore, changesBefore] = [turns, changes]
     await pause(300)
-    // While others wait, it is passed on 16 times.
+    // If another box waited, the box would pass the lock on at most 16 times between changes.
     expect((turns - turnsBefore) / (changes - changesBefore)).toBeGreaterThan(16)
     for (let round = 0; round < 10; round++) {
       await other.mutex('key').run(enter)
@@ -279,7 +279,7 @@ describe('one member', () => {
           () => held.release(),
           () => open(url),
         ]
-        // An operation times out after ten seconds, and opening after twelve.
+        // An operation times out after ten seconds, and `open` after twelve.
         for (const took of await Promise.all(
           tasks.map(task => timed(() => expect(task()).rejects.toMatchObject(failure))),
         ))
@@ -319,7 +319,7 @@ describe('one member', () => {
     await using other = await open(place)
     await one.store('s').put('good', 1)
     const json = (text: string) => new hazelcast.HazelcastJsonValue(text)
-    // An object of a class that only the other program has.
+    // An object of a class that only the other program knows.
     const object = { factoryId: 1, classId: 1, readData: () => undefined, writeData: () => undefined }
     const spoiled = {
       text: 'hello',
@@ -343,14 +343,14 @@ describe('one member', () => {
         key: `s/${key}`,
         message: expect.stringContaining(`can't read the value of s/${key}`) as string,
       }
-      // An operation of the same tick succeeds.
+      // Another operation of the same tick succeeds.
       const [bad, good] = await Promise.allSettled([store.get(key), store.get('good')])
       expect(bad).toMatchObject({ status: 'rejected', reason: failure })
       expect(good).toMatchObject({ status: 'fulfilled', value: { value: 1 } })
       const both = store.transaction(['good', key], transaction => transaction.get(key), { lease: '30s' })
       await expect(both).rejects.toMatchObject(failure)
       expect(await other.mutex('s/good').run(() => 'free', { wait: '5s' })).toBe('free')
-      // The entry of a key also has its locks.
+      // The entry of a key also contains its locks.
       await expect(other.mutex(`s/${key}`).acquire({ wait: '5s' })).rejects.toMatchObject({
         code: 'UNAVAILABLE',
       })

@@ -4,7 +4,7 @@ import { open } from '../../src/open.js'
 import { foreignMap } from '../support/hazelcast/foreign-map.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 
-/** Maximum time until it is over, in milliseconds. Far more than it takes. */
+/** Maximum duration of a test, in milliseconds. Far more than needed. */
 const BOUND = 30_000
 
 let server: HazelcastServer
@@ -21,7 +21,7 @@ test('a waiter that loses a key while it waits for another one waits for both ag
   await using box = await open(url)
   expect(await map.tryLock('lost b', 0)).toBe(true)
   const waiting = box.mutex('lost a', 'lost b').acquire({ lease: '10m' })
-  // After the attempt to lock both together.
+  // Waits until the attempt to lock both keys together has failed.
   await pause(500)
   await until('the first is locked', () => map.isLocked('lost a'))
   await until('another program has it', async () => {

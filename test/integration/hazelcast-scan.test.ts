@@ -14,11 +14,11 @@ import { foreignClient } from '../support/hazelcast/foreign-map.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 
 const KEYS = 600
-/** Searches at the same time, and how often. */
+/** Number of concurrent searches, and number of times that they are repeated. */
 const AT_ONCE = 8
 const ROUNDS = 25
 
-/** The entry of a key in use, with a request or with a value. */
+/** Returns the entry of a key in use, with a request or with a value. */
 function textOf(turn: number): string {
   const request = `"n":1,"lock":[${turn},"${'x'.repeat(200)}"]`
   return turn % 2 === 0
@@ -26,7 +26,7 @@ function textOf(turn: number): string {
     : `{"stamp":${turn},"version":${turn},"ids":[],"n":0,"lock":[${turn}],"value":1}`
 }
 
-/** The map of a program's values, and scans of it. */
+/** Returns the map of a program's values, and a scan of it. */
 async function scanned(
   server: HazelcastServer,
 ): Promise<{ map: hazelcast.IMap<string, hazelcast.HazelcastJsonValue>; scan: Scan }> {
@@ -88,7 +88,7 @@ test(
     const now = Date.now()
     const put = (key: string, entry: KeyEntry) =>
       map.set(key, new hazelcast.HazelcastJsonValue(encodeKeyEntry(entry)))
-    /** An entry that was last used at this time. */
+    /** Returns an entry that was last used at this time. */
     const used = (at: number, locks: Partial<KeyLocks> = {}): KeyEntry => {
       const entry = emptyEntry()
       return { ...entry, locks: { ...entry.locks, turn: 1000, number: at * 1000, ...locks } }

@@ -10,14 +10,14 @@ import { foreignClient } from '../support/hazelcast/foreign-map.js'
 import { intercepted, type MapCall } from '../support/hazelcast/intercepted.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 
-/** More remote calls than the transaction and its write-back take, as long as no lease is renewed. */
+/** Greater than the number of remote calls in the transaction and its write-back, as long as no lease is renewed. */
 const STEPS = 64
 /** Long enough that a transaction on a busy machine ends before its lease is renewed, in milliseconds. */
 const LEASE = 3000
-/** Maximum time until another box completes the transaction, in milliseconds. Far more than it takes. */
+/** Maximum time until another box has completed the transaction, in milliseconds. Far more than needed. */
 const BOUND = 20_000
 
-/** The call at which a client is cut off: the last one that is sent. Its reply arrives or does not. */
+/** Cuts off a client: `after` is the last call that is sent, and `isAnswered` says whether its reply arrives. */
 interface Cut {
   /** Number of calls since the cut was armed. */
   calls: number
@@ -28,7 +28,7 @@ interface Cut {
   readonly isAnswered: boolean
 }
 
-/** The client's package, with clients that the test cuts off. */
+/** Returns the client's package. The test cuts off the clients that it creates. */
 function cutOff(cut: Cut) {
   const call = (send: () => Promise<unknown>): Promise<unknown> => {
     if (!cut.isArmed) return send()
@@ -52,13 +52,13 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-/** The value of each key before the move and after it; undefined for none. */
+/** Values of the keys before and after the move; undefined if there is none. */
 const BEFORE = { from: 10, to: 0, created: undefined, deleted: 1, read: 5 }
 const AFTER = { from: 9, to: 1, created: 5, deleted: undefined, read: 5 }
 type State = Record<keyof typeof BEFORE, number | undefined>
 const KEYS = Object.keys(BEFORE) as (keyof State)[]
 
-/** Moves a value from one key to another, and more. The ID makes it happen once, no matter how often it is tried. */
+/** Moves a value from one key to another, and makes other changes. The ID ensures that it is applied once. */
 function move(box: Box) {
   return box.store('s').transaction(
     KEYS,
@@ -79,14 +79,16 @@ async function readCold(url: string): Promise<State> {
   return Object.fromEntries(KEYS.map((key, index) => [key, found[index]?.value])) as State
 }
 
-/** Reads the map of values as another program does. */
+/** Reads the map of values like another program. */
 async function readRaw(values: hazelcast.IMap<string, hazelcast.HazelcastJsonValue>): Promise<State> {
   const found = new Map(await values.getAll(KEYS.map(key => `s/${key}`)))
   const valueOf = (key: string) => (found.get(`s/${key}`) as { value?: number } | undefined)?.value
   return Object.fromEntries(KEYS.map(key => [key, valueOf(key)])) as State
 }
 
-/** Cuts a client off at one call of a transaction, and lets another one continue. @returns whether it got that far. */
+/**
+ * Cuts off a client at one call of a transaction, and lets another box continue. @returns whether a call was cut off
+ */
 async function cutAt(client: hazelcast.Client, after: number, isAnswered: boolean): Promise<boolean> {
   const map = `steps-${after}-${isAnswered}`
   const url = `hazelcast://${server.address}/${TEST_CLUSTER}?map=${map}`
@@ -105,15 +107,15 @@ async function cutAt(client: hazelcast.Client, after: number, isAnswered: boolea
     () => (outcome = 'confirmed'),
     () => (outcome = 'failed'),
   )
-  // Then long enough for everything that is still sent.
+  // Waits for the cut or the end, and then long enough for calls that are still sent.
   await until('it is cut off or done', () => cut.isCut || outcome !== undefined)
   await Promise.race([moving, pause(500)])
   const { isCut } = cut
   const isConfirmed = outcome === 'confirmed'
-  // All of it or nothing; and all of it if that was reported.
+  // Either all changes are there or none. All are there if the transaction was confirmed.
   const left = await readCold(url)
   expect([AFTER, ...(isConfirmed ? [] : [BEFORE])]).toContainEqual(left)
-  // Even if no later operation changes anything.
+  // The map reaches that state even if no later operation changes anything.
   await vi.waitFor(async () => expect(await readRaw(values)).toEqual(left), { timeout: BOUND, interval: 50 })
   await move(other)
   expect(await readCold(url)).toEqual(AFTER)
@@ -132,13 +134,13 @@ test(
     const steps = Array.from({ length: STEPS }, (_, step) => step)
     for (const isAnswered of [true, false]) {
       const went = await Promise.all(steps.map(step => cutAt(client, step, isAnswered)))
-      // The last calls were not cut off, so there were fewer than that.
+      // The last calls were not cut off, so STEPS is large enough.
       expect(went.indexOf(false)).toBeGreaterThan(6)
     }
   },
 )
 
-/** A box whose remote calls are all made by `call`. */
+/** Opens a box that makes all its remote calls through `call`. */
 async function boxWith(map: string, call: (call: MapCall) => Promise<unknown>): Promise<Box> {
   const place = parseHazelcastUrl(`hazelcast://${server.address}/${TEST_CLUSTER}?map=${map}`)
   const box = await Box.join(new HazelcastEngine(place, intercepted(call), systemClock), systemClock)
@@ -146,10 +148,10 @@ async function boxWith(map: string, call: (call: MapCall) => Promise<unknown>): 
   return box
 }
 
-/** Holds calls back until it is opened. */
+/** Holds back calls while it is shut. */
 class Gate {
   isShut = false
-  /** Number of calls that wait at it. */
+  /** Number of calls that wait. */
   waiting = 0
   #open: () => void = () => undefined
   #opened = Promise.resolve()
@@ -176,7 +178,7 @@ test('a grant that is downgraded while it is renewed stays held', async () => {
   const gate = new Gate()
   const box = await boxWith('downgraded', async ({ method, send }) => {
     const answer = await send()
-    // A renewal asks twice; the unlock of the downgrade, which also asks, passes.
+    // A renewal calls `isLocked` twice. Lets the calls of the downgrade's unlock pass.
     if (method === 'isLocked' && gate.waiting < 2) await gate.pass()
     return answer
   })
@@ -257,7 +259,7 @@ describe('a box that writes its commit to another key late, after another box ha
 })
 
 test('a read for missed changes is retried until it succeeds', async () => {
-  /** More often than a connection that was lost and replaced is reported. */
+  /** More attempts than the reports of a connection that was lost and replaced. */
   const refusals = 5
   let looks = -Infinity
   let client!: hazelcast.Client

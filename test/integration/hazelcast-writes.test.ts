@@ -11,6 +11,6 @@ test('an uncontended lock is acquired with one write to the connection, and rele
   for (let times = 0; times < 3; times++) await (await mutex.acquire()).release()
   const writes = vi.spyOn(Socket.prototype, 'write')
   for (let times = 0; times < 20; times++) await (await mutex.acquire()).release()
-  // The client also sends its heartbeat now and then.
+  // The client also sends heartbeats.
   expect(writes.mock.calls.length).toBeLessThan(44)
 })

@@ -11,7 +11,7 @@ const LIMIT = 20
 const PER = 1000
 const JITTER = 100
 
-/** Eight processes call, and one of them is stopped between reservation and use, again and again. */
+/** Runs eight processes that call a service, and repeatedly stops one of them between reservation and use. */
 async function keepTheBound(url: string): Promise<void> {
   const seen = await callService({
     url,
@@ -26,10 +26,11 @@ async function keepTheBound(url: string): Promise<void> {
   expect(stops).toBeGreaterThan(3)
   expect(arrivals.length).toBeGreaterThan(LIMIT)
   const sent = arrivals.map(({ sentAt }) => sentAt)
-  // A process may lose its processor between its permit and the note of it: that is part of the way, as the jitter is.
+  // A process may be preempted between its permit and its record of the call. `jitter` covers this delay, like that of
+  // the network.
   expect(mostWithin(sent, PER)).toBeLessThanOrEqual(LIMIT)
   const received = arrivals.map(({ at }) => at)
-  // The service may be late itself. It must not see more calls than its delay explains.
+  // The service itself may be late. It must not receive more calls than its delay explains.
   const late = Math.max(jitterOf(seen) - JITTER, 0)
   expect(mostWithin(received, PER - late)).toBeLessThanOrEqual(LIMIT)
   expect(isInOrder(seen)).toBe(true)

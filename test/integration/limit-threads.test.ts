@@ -4,7 +4,7 @@ import { shareLimit } from '../support/limits/threads.js'
 
 const LIMIT = 20
 const PER = 400
-/** Rounding aside. */
+/** A period without rounding errors, in milliseconds. */
 const EXACT = PER - 0.001
 
 test('threads wait without spinning and stay within the limit while one of them stands still', async () => {
@@ -12,7 +12,7 @@ test('threads wait without spinning and stay within the limit while one of them 
   const { times, busy } = await shareLimit(options)
   expect(mostWithin(times.flat(), EXACT)).toBeLessThanOrEqual(LIMIT)
   expect(Math.min(...times.map(own => own.length))).toBeGreaterThan(0)
-  // One that spins takes a whole one by itself.
+  // A thread that spins would use a whole processor.
   expect(busy).toBeLessThan(0.8)
 })
 
@@ -27,7 +27,7 @@ test('threads stay within the limit while they return permits', async () => {
   expect(times.flat().length).toBeGreaterThan(LIMIT)
 })
 
-/** The most of these times in any period of the wall clock. */
+/** Returns the maximum number of these times in one period of the wall clock. */
 function mostInPeriod(times: readonly number[], length: number): number {
   const counts = new Map<number, number>()
   for (const time of times) {
@@ -45,7 +45,7 @@ test('threads stay within the limit of each calendar period, and get permits in 
     stalls: 250,
   })
   expect(mostInPeriod(wallTimes.flat(), PER)).toBeLessThanOrEqual(LIMIT)
-  // Three periods are whole ones: one more than they need.
+  // At least three periods are complete, one more than this number needs.
   expect(wallTimes.flat().length).toBeGreaterThan(2 * LIMIT)
 })
 
@@ -59,7 +59,7 @@ test('threads get evenly spaced permits, and others use returned ones', async ()
   const sorted = times.flat().sort((one, other) => one - other)
   expect(mostWithin(sorted, EXACT)).toBeLessThanOrEqual(LIMIT)
   const apart = sorted.slice(1).map((time, index) => time - sorted[index]!)
-  // Permits for several calls have one time, and the limiter makes up for a late timer within 5 ms.
+  // Permits of several calls can have the same time, and the limiter compensates for a late timer within 5 ms.
   const nearest = Math.min(...apart.filter(gap => gap > 0))
   expect(nearest).toBeGreaterThanOrEqual(PER / LIMIT - 5.001)
   expect(sorted.length).toBeGreaterThan(LIMIT)

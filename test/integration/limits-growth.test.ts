@@ -13,7 +13,7 @@ import {
 import { memoryInUse } from '../support/heap.js'
 import { pass, settled } from '../support/passing.js'
 
-/** Bytes in use after a collection. */
+/** Returns the bytes in use after a garbage collection. */
 async function inUse(): Promise<number> {
   const { heapUsed, arrayBuffers } = await memoryInUse()
   return heapUsed + arrayBuffers
@@ -21,7 +21,7 @@ async function inUse(): Promise<number> {
 
 const MANY = 100_000
 
-/** Bytes that each of many things takes beyond the first. */
+/** Returns the bytes that each of many values takes. */
 async function bytesEach(make: () => unknown): Promise<number> {
   const kept = new Array<unknown>(MANY).fill(undefined)
   const before = await inUse()
@@ -109,7 +109,7 @@ describe('keys', () => {
     await pass(clock, 3000)
     expect((await inUse()) - before).toBeLessThan(2e6)
     expect(clock.nextAt()).toBeUndefined()
-    // The limiter of a key can be kept meanwhile.
+    // A program can keep the limiter of a key in the meantime.
     expect(kept.tryAcquire(3)).toBeDefined()
     expect(kept.tryAcquire()).toBeUndefined()
   }, 60_000)
@@ -127,7 +127,7 @@ describe('keys', () => {
     days.key('counted').tryAcquire(2)!.release()
     const held = days.key('held').tryAcquire()!
     days.key('paused').pauseUntil(clock.now() + 200 * 3_600_000)
-    // A day of 25 hours.
+    // On a day of 25 hours, 24 hours do not end the period.
     await pass(clock, 24 * 3_600_000)
     expect(days.key('counted').tryAcquire()).toBeUndefined()
     await pass(clock, 48 * 3_600_000)
@@ -150,7 +150,7 @@ test('an engine in memory forgets unused limiters without a further call', async
   const many = box.limiter('many', { limit: 3, per: '1s' })
   for (let index = 0; index < 10_000; index++) await many.key(`key ${index}`).tryAcquire()
   expect((await inUse()) - before).toBeGreaterThan(10_000 * 200)
-  // The box itself forgets them in ten seconds.
+  // The box itself forgets unused limiters in ten seconds.
   await pass(clock, 25_000)
   expect((await inUse()) - before).toBeLessThan(1e6)
   expect(await names.tryAcquire(3)).toBeUndefined()

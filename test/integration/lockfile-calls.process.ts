@@ -1,14 +1,14 @@
 /**
- * Calls a function of lock files for each line of its input, such as `["lock", "FILE", {}]`, and prints its value, or
- * the code of its error. `["release"]` calls the function that the last lock returned.
+ * Calls a function of lock files for each line of its input, such as `["lock", "FILE", {}]`, and prints its result or
+ * the code of its error. `["release"]` calls the function that the last `lock` returned.
  */
 import { createInterface } from 'node:readline'
 import * as lockfile from 'signalbox-lockfile'
 
-/** Further functions that it calls. */
+/** Additional functions. */
 interface Others {
   release(): unknown
-  /** Becomes the user of this number. */
+  /** Switches to the user with this ID. */
   become(user: number): void
 }
 

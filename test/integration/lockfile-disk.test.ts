@@ -23,7 +23,7 @@ class Caller {
   readonly #child: ChildProcess
   readonly #lines: NodeJS.AsyncIterator<string>
 
-  /** @param notes folder of its notes for others */
+  /** @param notes folder of the notes that processes leave for others */
   constructor(enter: readonly string[] = [], notes = folder) {
     const [command, ...argv] = [...enter, process.execPath]
     const program = builtProgram('test/integration/lockfile-calls.process.js')
@@ -34,13 +34,13 @@ class Caller {
     this.#lines = createInterface(this.#child.stdout!)[Symbol.asyncIterator]()
   }
 
-  /** Calls a function. @returns its value, `held` or `done` in place of one, or the code of its error. */
+  /** Calls a function. @returns its result, `held` for a function, `done` for undefined, or the code of its error */
   call(...call: LockfileCall): Promise<unknown> {
     this.#child.stdin!.write(`${JSON.stringify(call)}\n`)
     return this.printed()
   }
 
-  /** The next value that it prints, such as a warning. */
+  /** Returns the next value that the process prints, such as a warning. */
   async printed(): Promise<unknown> {
     const { value, done } = await this.#lines.next()
     return done === true ? 'ended' : JSON.parse(value)
@@ -57,7 +57,7 @@ const BOTH_FORMS = [
   ['lockSync', 'unlockSync', 'checkSync'],
 ] as const
 
-/** A small disk with a file, and a process that sees it. */
+/** Mounts a small disk with a file, and starts a process that sees it. */
 async function start(): Promise<{ disk: SmallDisk; file: string; caller: Caller }> {
   const disk = await smallDisk('1m,nr_inodes=20')
   const file = join(disk.folder, 'file')
@@ -69,7 +69,7 @@ function setMode(disk: SmallDisk, mode: 'ro' | 'rw'): void {
   disk.run('mount', '-o', `remount,${mode}`, disk.folder)
 }
 
-/** Leaves no room for another file or folder. */
+/** Fills the disk so that no other file or folder fits. */
 function fill(disk: SmallDisk): void {
   disk.run('sh', '-c', 'n=0; while true > "$0/filler$n"; do n=$((n + 1)); done 2> /dev/null', disk.folder)
 }
@@ -186,7 +186,7 @@ test.each(BOTH_FORMS)(
     const file = join(folder, 'file')
     writeFileSync(file, '')
     const caller = new Caller()
-    // Root may write everywhere.
+    // Root may write everywhere, so the process becomes another user.
     if (process.getuid!() === 0) await caller.call('become', 65_534)
     chmodSync(folder, 0o555)
     expect(await caller.call(lock, file)).toBe('EACCES')

@@ -1,16 +1,16 @@
 import { type LockOptions, lock, lockSync } from 'signalbox-lockfile'
 
-/** The use of a lock of a file by a program, as JSON in its only argument. */
+/** The plan of a program that uses a lock of a file, as JSON in its only argument. */
 export interface LockfilePlan {
   readonly file: string
   readonly sync?: boolean
   readonly options?: LockOptions
   /**
-   * What happens after it has printed `held`: nothing, with no work left, an end by itself, or a loop that releases the
-   * lock and takes it again at once.
+   * The action after it has printed `held`: none, with no work left; exiting; throwing; or a loop that releases the
+   * lock and acquires it again immediately.
    */
   readonly then: 'stay' | 'end' | 'exit' | 'throw' | 'loop'
-  /** Whether it handles SIGTERM, and stays. */
+  /** Whether it handles SIGTERM without exiting. */
   readonly handles?: boolean
   /** Whether it throws when the lock is compromised. */
   readonly throws?: boolean

@@ -26,7 +26,7 @@ import type { Part } from '../interop/rounds.js'
 import { builtProgram } from '../support/built-program.js'
 import type { LockfilePlan } from './lockfile.process.js'
 
-/** Waits for as long as a test may take, without a second look by itself. */
+/** Waits longer than a test may take, without another check in the meantime. */
 const PATIENT: LockOptions = { retries: { retries: 1, minTimeout: 60_000 } }
 
 let folder: string
@@ -47,10 +47,10 @@ beforeEach(() => {
   writeFileSync(file, '')
 })
 
-/** A process that has taken the lock. */
+/** A process that holds the lock. */
 interface Holder {
   readonly child: ChildProcess
-  /** The lines that it prints next. */
+  /** The next lines of its output. */
   readonly lines: NodeJS.AsyncIterator<string>
   readonly ended: Promise<unknown[]>
 }
@@ -75,13 +75,13 @@ async function kill({ child, ended }: Holder, signal: NodeJS.Signals = 'SIGKILL'
   await ended
 }
 
-/** The names of all notes that were left. */
+/** Returns the names of all notes. */
 function notesLeft(): string[] {
   const names = readdirSync(notes, { recursive: true, encoding: 'utf8' })
   return names.filter(name => /^signalbox-lockfile-.*\//.test(name))
 }
 
-/** The number of processes that wait. */
+/** Returns the number of waiting processes. */
 function waiting(): number {
   return notesLeft().filter(name => /queue-.*\//.test(name)).length
 }
@@ -403,7 +403,7 @@ test('a thread and the process exclude each other', async () => {
   expect(await attempt()).toBe('held')
 })
 
-/** Starts a thread that evaluates a promise of a lock. */
+/** Starts a thread that evaluates an expression for the promise of a lock. */
 function startThread(locks: string): Worker {
   const source = `
     const { workerData, parentPort } = require('node:worker_threads')

@@ -1,13 +1,13 @@
 /**
  * A mailbox in a process or thread of its own: `mailbox.process.js MODE FOLDER [ADDRESS...]`. Prints its address, and
- * continues until its standard input ends, unless its mode says otherwise.
+ * runs until its standard input ends, unless its mode says otherwise.
  *
- * - echo: sends each message back to the address that stands before its first blank
- * - listen: ignores the messages that it receives
- * - close, exit: closes in order, or ends without that, at the first byte of standard input
- * - finish: sends to the addresses and watches them, and has nothing more to do after the first byte of standard input
- * - flood: the same with more messages than a receiver takes that doesn't read
- * - crowd: 50 mailboxes, each of which sends its own address to each of the addresses
+ * - echo: sends each message back to the address before the first space of the message
+ * - listen: ignores messages
+ * - close, exit: closes its mailbox and exits, or exits without closing it, at the first byte of standard input
+ * - finish: sends to the addresses and watches them, and has nothing left to do after the first byte of standard input
+ * - flood: like finish, but sends more messages than fit into the buffers of a receiver that does not read
+ * - crowd: 50 mailboxes, each of which sends its address to each of the addresses
  */
 import { systemClock } from '../../src/base/clock.js'
 import { Mailbox } from '../../src/engines/file/mailbox.js'

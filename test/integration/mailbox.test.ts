@@ -50,13 +50,13 @@ function eventually(check: () => void): Promise<void> {
 interface Started {
   readonly process: ChildProcess
   readonly stdin: Writable
-  /** Of its mailbox, once it has said it. */
+  /** The address of its mailbox. */
   readonly address: string
   /** Its exit status or signal. */
   readonly end: Promise<unknown>
 }
 
-/** @param limits shell commands before it, for settings that a process can only make for its children */
+/** @param limits shell commands that run first, for limits that a process can set only for its children */
 async function start(mode: string, addresses: readonly string[] = [], limits = ''): Promise<Started> {
   const command = `${limits} exec "$0" "$@"`
   const child = spawn('sh', ['-c', command, process.execPath, program, mode, folder, ...addresses], {
@@ -64,7 +64,7 @@ async function start(mode: string, addresses: readonly string[] = [], limits = '
   })
   const end = once(child, 'exit').then(([status, signal]) => (signal ?? status) as unknown)
   atEnd.push(() => {
-    // A stopped process ends of this signal, too.
+    // This signal also ends a stopped process.
     child.kill('SIGKILL')
     return end
   })
@@ -81,13 +81,13 @@ async function stop({ process }: Started): Promise<void> {
   await eventually(() => expect(stateOf(process.pid!)).toBe('T'))
 }
 
-/** One letter: R, S and D run or wait, T is stopped. */
+/** Returns the state of a process as one letter: R, S and D are running or waiting, T is stopped. */
 function stateOf(pid: number): string | undefined {
   if (process.platform !== 'linux') return 'T'
   return /\) (\w)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1]
 }
 
-/** Connections of strangers: more than the address can take, so that some of them fail. */
+/** Opens more connections than the address can accept, so that some of them fail. */
 async function crowdOf(size: number, address: string): Promise<Socket[]> {
   const sockets = SocketFolder.open(folder)
   const connections = Array.from({ length: size }, () => {
@@ -107,7 +107,7 @@ async function startThread(): Promise<{ worker: Worker; address: string }> {
   return { worker, address: await firstLine(worker.stdout) }
 }
 
-/** Watches an address; `at` is when its death was reported. */
+/** Watches an address. `at` is the time at which its death was reported, and `told` the number of reports. */
 function watch(mailbox: Mailbox, address: string): { at: number | undefined; told: number } {
   const result = { at: undefined as number | undefined, told: 0 }
   mailbox.watch(address, () => {
@@ -161,7 +161,7 @@ describe('a receiver that is stopped', () => {
     void mailbox.send(receiver.address, `${mailbox.address} first`)
     await eventually(() => expect(inbox).toHaveLength(1))
     await stop(receiver)
-    // A write that waited for the receiver would wait for good.
+    // A write that waited for the receiver would never return.
     for (let number = 0; number < 20_000; number++) {
       void mailbox.send(receiver.address, `${mailbox.address} ${number} ${'x'.repeat(200)}`)
       if (number % 1000 === 0) await sleep(1)
@@ -174,7 +174,7 @@ describe('a receiver that is stopped', () => {
     void mailbox.send(receiver.address, `${mailbox.address} last`)
     await eventually(() => expect(inbox.at(-1)).toBe(`${mailbox.address} last`))
     const numbers = inbox.slice(1, -1).map(message => Number(message.split(' ')[1]))
-    // In order, none twice, and no more than was kept: the newest are lost.
+    // Messages arrive in order and once. The buffers are bounded, so the newest messages are lost.
     expect(numbers).toEqual(numbers.map((_, index) => index))
     expect(numbers.length * 240).toBeLessThan(128 * 1024 + 64 * 1024)
     expect(death.told).toBe(0)
@@ -186,7 +186,7 @@ describe('a receiver that is stopped', () => {
       const mailbox = await open()
       const receiver = await start('listen')
       await stop(receiver)
-      // More than the system keeps for it to accept.
+      // Exceeds the queue of connections that the receiver has yet to accept.
       await crowdOf(600, receiver.address)
       const death = watch(mailbox, receiver.address)
       void mailbox.send(receiver.address, 'lost')
@@ -231,7 +231,7 @@ describe.runIf(process.platform === 'linux')('death', () => {
       quickest = Math.min(quickest, deaths[index]!.at! - killed)
       expect(deaths.slice(index + 1).every(death => death.told === 0)).toBe(true)
     }
-    // The quickest, because other programs may want the processors, too.
+    // Checks only the fastest report, because other programs may use the processors.
     expect(quickest).toBeLessThan(100)
     await sleep(50)
     expect(deaths.every(death => death.told === 1)).toBe(true)
@@ -298,7 +298,7 @@ it('serves two hundred mailboxes in four processes', async () => {
   const crowds: Started[] = []
   for (let number = 0; number < 4; number++) {
     const before = inbox.length
-    // Each member also sends to a member of every crowd before it.
+    // Each member also sends to a member of every earlier crowd.
     crowds.push(await start('crowd', [mailbox.address, ...members.map(crowd => crowd[number]!)]))
     await eventually(() => expect(inbox).toHaveLength(before + 50))
     members.push(inbox.slice(before))

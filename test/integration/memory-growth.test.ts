@@ -5,7 +5,7 @@ import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engin
 import { MemoryState } from '../../src/engine/kit/memory-state.js'
 import { memoryInUse } from '../support/heap.js'
 
-/** Megabytes in use after a collection. */
+/** Returns the megabytes in use after a garbage collection. */
 async function inUse(): Promise<number> {
   return (await memoryInUse()).heapUsed / 2 ** 20
 }
@@ -33,7 +33,7 @@ describe('nothing grows per key ever used', () => {
       }
     })
     expect(grown).toBeLessThan(8)
-    // The last ones are kept for the next caller, and released on inspection.
+    // The engine keeps the last keys for the next caller, and releases them on inspection.
     expect(space.state.keys('').length).toBeLessThanOrEqual(64)
     for await (const report of box.inspect()) throw new Error(`${report.key} is left`)
     expect(space.state.keys('')).toEqual([])
@@ -122,7 +122,7 @@ describe('ids of transactions', () => {
     const recorded = state.recorded(
       Array.from({ length: 20_000 }, (_, index) => ({ key: `key ${index}`, id: 'id' })),
     )
-    // Only IDs since the last sweep are kept for longer than their retention.
+    // Only IDs since the last sweep stay longer than their retention.
     expect(recorded.filter(Boolean).length).toBeLessThan(10_000)
     expect(recorded.slice(-1000)).toEqual(Array.from({ length: 1000 }, () => true))
   })

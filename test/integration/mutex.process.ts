@@ -1,16 +1,16 @@
 import { MutexService } from '../../apps/mutex/mutex-service.js'
 import { lockedWork, work, type TaskParts } from '../../apps/mutex/task.js'
 
-/** An order to a process of the test. */
+/** A command for a process of the test. */
 export type MutexOrder = 'work' | 'lockedWork' | 'end'
 
-/** A step with its time on the monotonic clock: nanoseconds. */
+/** A step with its time on the monotonic clock, in nanoseconds. */
 export interface MutexStep {
   readonly line: string
   readonly at: string
 }
 
-/** One task of the mutex demo as a process of its own: `url key number`. */
+/** Runs one task of the mutex demo in a process of its own. Arguments: `url key number`. */
 const [url = '', key = '', number = ''] = process.argv.slice(2)
 const service = new MutexService({ url, leaseSeconds: 5, waitMillis: 60_000, log: print })
 const parts: TaskParts = { print, duration: 50 }

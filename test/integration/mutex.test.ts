@@ -31,7 +31,7 @@ function service(url: string, waitMillis = 10_000, log?: (line: string) => void)
   return made
 }
 
-/** When each task was at work, by the steps in their order. */
+/** Returns the interval in which each task worked. */
 function workOf(steps: readonly { readonly line: string; readonly at: bigint }[]): Interval[] {
   const begun = new Map<string, bigint>()
   const found: Interval[] = []
@@ -43,7 +43,7 @@ function workOf(steps: readonly { readonly line: string; readonly at: bigint }[]
   return found
 }
 
-/** The lines of one part of the demo, with their places as times. */
+/** Returns the lines of one part of the demo. Their times are their positions. */
 function part(lines: readonly string[], name: string): { line: string; at: bigint }[] {
   const begin = lines.findIndex(line => line.startsWith(`${name} part start`))
   const end = lines.indexOf(`${name} part finish`)
@@ -115,7 +115,7 @@ describe('the demo', () => {
     return steps.flatMap(({ line }) => new RegExp(pattern).exec(line)?.[1] ?? [])
   }
 
-  /** The tasks that were at work at the same time. */
+  /** Returns the pairs of tasks that worked at the same time. */
   function together(intervals: readonly Interval[]): string[] {
     return overlaps(intervals).map(pair => [...pair.map(({ who }) => who)].sort().join(' '))
   }

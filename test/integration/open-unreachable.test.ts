@@ -3,7 +3,7 @@ import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { open } from '../../src/index.js'
 import { silentPort } from '../support/servers/silent-port.js'
 
-/** A URL of each kind of engine with servers, for three ports. */
+/** Returns a URL for each kind of engine with servers, on three ports. */
 function urlsAt(ports: readonly number[]): string[] {
   const [one, two, three] = ports.map(port => `127.0.0.1:${port}`)
   return [
@@ -22,7 +22,7 @@ test('no engine keeps open longer than its wait at a server that says nothing', 
   for (const url of urlsAt(ports)) {
     const since = performance.now()
     await expect(open(url, { wait: '700ms' }), url).rejects.toMatchObject({ code: 'UNAVAILABLE' })
-    // Without the wait each takes five seconds or more.
+    // Without `wait`, each would take five seconds or more.
     expect(performance.now() - since, url).toBeLessThan(4000)
   }
 })
@@ -30,9 +30,9 @@ test('no engine keeps open longer than its wait at a server that says nothing', 
 test('an open that times out reports why its last attempt failed', async () => {
   const port = await freePort()
   for (const url of [`redis://127.0.0.1:${port}`, `postgres://127.0.0.1:${port}/app`]) {
-    // Loads the code of the engine, which may take longer than the wait.
+    // Loads the code of the engine first, because loading may take longer than the wait.
     await expect(open(url)).rejects.toThrow('ECONNREFUSED')
-    // The time may pass during an attempt, or right after one.
+    // The wait may end during an attempt, or right after one.
     const message = new RegExp(
       `^(timed out after 1000 ms opening|could not open) a box on ${url}: .*ECONNREFUSED|^can't reach ${url}: .*ECONNREFUSED`,
     )

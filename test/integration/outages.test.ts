@@ -4,7 +4,7 @@ import { open } from '../../src/open.js'
 import { until } from '../../packages/conformance/src/time.js'
 import { RedisPlace } from '../support/redis/place.js'
 
-/** How the recipe of the README leads, with its rounds counted. */
+/** Leads as in the recipe of the README, and counts rounds and terms. */
 async function leadOn(
   url: string,
   label: string,
@@ -36,7 +36,8 @@ test('with `again` there is a leader again after the server was restarted', asyn
   const rounds = (): number => fleet.reduce((sum, led) => sum + led.rounds, 0)
   await until('one leads', () => rounds() > 0)
   const before = fleet.map(({ terms }) => terms)
-  // The server forgets the lead: both stand again, and the old leader learns of its loss at its next renewal.
+  // The server forgets the leader. Both become candidates again, and the old leader learns of its loss at its next
+  // renewal.
   await here.server.restart()
   await until('one leads again', () => fleet.some(({ terms }, index) => terms > before[index]!))
   const led = rounds()

@@ -1,12 +1,15 @@
-/** A partner that notes its calls, in a process of its own, which nothing delays: sends its port, then the notes. */
+/**
+ * A partner that records its calls. It is a process of its own, so that nothing delays it. Sends its port first, and
+ * its records on request.
+ */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** The calls that it has noted. */
+/** The recorded calls. */
 export interface Calls {
-  /** When each call came, in milliseconds. */
+  /** Times of the calls, in milliseconds. */
   readonly times: readonly number[]
-  /** The key that each call came with. */
+  /** Keys of the calls. */
   readonly keys: readonly string[]
 }
 

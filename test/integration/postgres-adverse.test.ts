@@ -22,13 +22,13 @@ afterAll(async () => {
   await server.kill()
 })
 
-/** A schema of its own. */
+/** Returns a new schema and its URL. */
 function place(): { readonly url: string; readonly schema: string } {
   const schema = `s${randomUUID().slice(0, 8)}`
   return { url: `${server.url}?signalbox_schema=${schema}`, schema }
 }
 
-/** Each kind of call. */
+/** Makes each kind of call. */
 async function everything(box: Box): Promise<void> {
   await box.mutex('key').run(() => undefined)
   await box.mutex('key', 'more').run(() => undefined)
@@ -60,7 +60,7 @@ describe.concurrent('a transaction of the caller’s', () => {
       await client.query('commit')
     }
     await write(1)
-    // As after years of such transactions, with no other writes in between.
+    // Simulates years of such transactions, without other writes between them.
     await pool.query(`update ${schema}.data set changes = 2147483647 where name = 'value/s/a'`)
     await write(2)
     client.release()
@@ -99,7 +99,7 @@ describe.concurrent('a transaction of the caller’s', () => {
     await client.query(`select from ${schema}.data where name like 'value/%' for update`)
     const puts = keys.map(key => store.put(key, 1))
     for (let round = 0; round < 10; round++) {
-      // Far less than 100 ms for each of these rows.
+      // Far less than 100 ms for each of the locked rows.
       expect(await timed(() => box.mutex(`other-${round}`).run(() => undefined))).toBeLessThan(1500)
       await store.put(`more-${round}`, 1)
       held.assertHeld()
@@ -112,7 +112,7 @@ describe.concurrent('a transaction of the caller’s', () => {
   })
 })
 
-/** Types, functions and operators that match a call better than the built-in ones. */
+/** Creates types, functions and operators that match a call better than the built-in ones. */
 function traps(schema: string): string {
   const trap = `returns %s language plpgsql as $$ begin raise exception 'trapped'; end $$`
   const functions: [head: string, result: string][] = [
@@ -224,7 +224,7 @@ test('boxes that add rows delete expired ones, no matter how short they live', a
       await box.limiter(`limiter-${minute}-${index}`, { limit: 1, per: '1s' }).acquire()
     }
   }
-  // The rows of the last minute and some of the one before.
+  // The rows of the last minute, and some rows of the minute before.
   for (const rows of await count()) expect(rows).toBeLessThan(3 * 80)
 })
 

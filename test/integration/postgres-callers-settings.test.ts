@@ -16,7 +16,7 @@ afterAll(() => server.kill())
 
 type Run = (text: string) => Promise<readonly object[]>
 
-/** A caller's transaction: the client that has begun it, and how to run its statements. */
+/** A caller's transaction: its client, and a function that runs its statements. */
 interface Caller {
   readonly transaction: SqlTransaction
   readonly run: Run
@@ -47,9 +47,9 @@ const overPostgres: Within = async (url, work) => {
   }
 }
 
-/** All settings, as the caller's transaction sees them. */
+/** Returns all settings in the caller's transaction. */
 async function settings(run: Run): Promise<Record<string, string>> {
-  // The first PL/pgSQL function adds the settings of that language.
+  // Runs a PL/pgSQL block, because the first one adds the settings of that language.
   await run('do $$ begin end $$')
   const rows = (await run('select name, setting from pg_settings order by name')) as {
     name: string
@@ -73,10 +73,10 @@ async function unchanged(within: Within, url: string, own: string, step: (caller
   })
 }
 
-/** The longest sequence of packets of a caller's client in one call. */
+/** Maximum number of packets that a caller's client sends in one call. */
 const MAX_PACKETS = 8
 
-/** Calls within a caller's transaction. Each uses keys of its own. */
+/** Calls within a caller's transaction. Each call uses its own keys. */
 const paths: readonly (readonly [string, (box: Box, caller: Caller) => Promise<void>])[] = [
   [
     'a fence',

@@ -28,7 +28,7 @@ afterAll(async () => {
   await server.kill()
 })
 
-/** Runs the program with only these packages installed. */
+/** Runs the program where only these packages are installed. */
 function openWith(...packages: string[]): Promise<string> {
   return runWithPackages(PROGRAM, packages, server.url)
 }

@@ -22,7 +22,7 @@ afterEach(async () => {
 })
 afterAll(() => server.kill())
 
-/** Closes a box when the test ends. */
+/** Closes a box at the end of the test. */
 function kept(box: Box): Box {
   opened.push(() => box.close())
   return box
@@ -91,7 +91,7 @@ describe.each([
       await box.mutex(`own ${index}`).run(count)
       await box.limiter('api', { limit: 1000, per: '1s' }).acquire()
     }
-    // Each box is notified of its turn.
+    // The server notifies each box of its turn.
     const [last, ...others] = boxes as [Box, ...Box[]]
     const held = await last.mutex('key').acquire()
     const served: number[] = []
@@ -125,7 +125,7 @@ describe.each([
     await round()
     network.delay = 100
     await round()
-    // Two round trips of 200 ms; four at a time would take five times as long.
+    // Two round trips of 200 ms. With only four connections, this would take five times as long.
     expect(await timed(round)).toBeLessThan(1000)
     network.delay = 0
   })
@@ -204,7 +204,7 @@ describe.each(urls)('a URL over $name', ({ openUrl }) => {
     const put = box.store('s').put('key', 2)
     await expect(put).rejects.toMatchObject({ code: 'INDETERMINATE' })
     proxy.replies = 'pass'
-    // The connections that have lost packets stay silent.
+    // Connections that have lost packets receive nothing more.
     await until('it works', () => works(box))
   })
 
@@ -304,7 +304,7 @@ test('a client that can’t be used is rejected with the reason', async () => {
   await sql.end()
 })
 
-/** The URL of the server behind a proxy. */
+/** Returns the URL of the server behind a proxy. */
 function through(proxy: Proxy): string {
   return server.url.replace(`:${server.address.port}`, `:${proxy.port}`)
 }

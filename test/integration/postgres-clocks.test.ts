@@ -6,7 +6,7 @@ import { FakeClock } from '../support/servers/fake-clock.js'
 import { startPostgres } from '../support/servers/postgres.js'
 
 const HOUR = 3_600_000
-/** Lease of grants that are renewed, in milliseconds. */
+/** Lease of the renewed grants, in milliseconds. */
 const LEASE = 1500
 
 test('setting a server’s clock back lowers no token, ends no grant and blocks nobody', async () => {
@@ -23,7 +23,7 @@ test('setting a server’s clock back lowers no token, ends no grant and blocks 
   const asked = other.mutex('key').acquire({ lease: LEASE })
   await queued(one, 'key', 1)
   clock.set(-HOUR)
-  // Each is renewed in the meantime.
+  // Each grant is renewed in the meantime.
   await pause(2 * LEASE)
   for (const grant of [held, pair]) grant.assertHeld()
   expect(await soFar(asked)).toBe('pending')

@@ -8,12 +8,12 @@ const KEYS = ['one', 'other']
 const BOXES = 4
 const CRASHES = 5
 /**
- * Maximum time until a grant is on the disk, in milliseconds: three times `wal_writer_delay`, and more on a busy
+ * Maximum time until a grant is on the disk, in milliseconds: three times `wal_writer_delay`, plus time for a busy
  * machine.
  */
 const KEPT_AFTER = 2000
 
-/** A caller that held a key, and from when to when it was certain of that, in times of this process. */
+/** A caller's time with a key: it was certain to hold the key between `from` and `to`, in times of this process. */
 interface Visit {
   readonly token: bigint
   readonly from: number
@@ -40,7 +40,7 @@ class Load {
     })
   }
 
-  /** Resolves when every box has finished further steps. */
+  /** Resolves when every box has completed more steps. */
   async goesOn(): Promise<void> {
     const before = [...this.done]
     await until('every box continues', () => this.done.every((count, place) => count > before[place]! + 25))
@@ -96,7 +96,7 @@ describe('a server that is killed and started again', () => {
     await using server = await startPostgres()
     const boxes = await Promise.all(Array.from({ length: BOXES }, () => open(server.url)))
     const held = await boxes[0]!.mutex('held').acquire({ lease: '60s' })
-    // A commit that waits for the disk also flushes the grant before it.
+    // A commit that waits for the disk also flushes the earlier grant.
     await boxes[0]!.store('s').put('after', 1)
     const load = new Load(boxes)
     const crashes: number[] = []

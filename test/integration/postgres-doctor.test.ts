@@ -10,7 +10,7 @@ import { startPgBouncer } from '../support/servers/pgbouncer.js'
 import { startPostgres, startStandby, type PostgresServer } from '../support/servers/postgres.js'
 import { CommandPlace } from './command-line.js'
 
-/** Test servers do not wait for the disk, unless a test asks for it. */
+/** Makes the server wait for the disk, which test servers do not do by default. */
 const SAFE = { settings: { fsync: 'on' } }
 
 let server: PostgresServer
@@ -26,7 +26,7 @@ afterAll(async () => {
   await server.kill()
 })
 
-/** Creates a database in which the doctor finds nothing once a box was opened. */
+/** Creates a database in which the doctor finds no fault once a box has been opened. */
 async function database(on = admin, options = ''): Promise<string> {
   const name = `d${randomUUID().slice(0, 8)}`
   await on.query(`create database ${name} ${options}`)
@@ -38,7 +38,7 @@ function urlOf(name: string, { url }: { readonly url: string } = server): string
   return url.replace(/\/postgres$/, `/${name}`)
 }
 
-/** The same with the schema of a box. */
+/** Creates such a database, and opens a box in it. */
 async function usedDatabase(on = admin, at = server, options = ''): Promise<string> {
   const name = await database(on, options)
   await (await open(urlOf(name, at))).close()
@@ -54,7 +54,7 @@ async function query(name: string, text: string): Promise<void> {
   }
 }
 
-/** A connection that stays the same. */
+/** Opens one connection, which runs all queries. */
 async function connected({ address }: PostgresServer, name: string) {
   const client = new pg.Client({ ...address, database: name })
   await client.connect()
@@ -94,7 +94,9 @@ async function withSetting(
   }
 }
 
-/** The port of a relay that replaces a text in the server's replies with another one of the same length. */
+/**
+ * Starts a relay that replaces a text in the server's replies with another text of the same length. Returns its port.
+ */
 async function relay(from: string, to: string): Promise<number> {
   const relay = createServer(client => {
     const upstream = connect(server.address.port, '127.0.0.1')
@@ -247,7 +249,7 @@ test('a transaction that keeps dead rows for more than a minute is reported, and
     await reader.query('commit')
     expect(await found(urlOf(name, late))).toEqual([])
 
-    // A user who may not see the transactions of others gets a finding.
+    // A user who may not see the transactions of others gets a fact instead of a finding.
     await reader.query('begin isolation level repeatable read')
     await reader.query('select 1')
     await pool.query('create role other login')

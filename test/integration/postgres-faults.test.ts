@@ -16,12 +16,12 @@ import { complaintOf } from '../support/redis/outcome.js'
 import { startPostgres, startStandby, type PostgresServer } from '../support/servers/postgres.js'
 import { unprivileged } from '../support/servers/unprivileged.js'
 
-/** Nothing waits for a lease to end. */
+/** A lease that no test waits for. */
 const LONG = { lease: '60s' } as const
-/** Less than the time after which a waiter checks by itself, in milliseconds. */
+/** Less than the time after which a waiter checks its request by itself, in milliseconds. */
 const AT_ONCE = WATCH_READ_INTERVAL / 2
 
-/** Each kind of call that writes. */
+/** Returns each kind of call that writes. */
 function writes(box: Box): (() => Promise<unknown>)[] {
   return [
     () => box.mutex('key').acquire(),
@@ -34,7 +34,7 @@ function writes(box: Box): (() => Promise<unknown>)[] {
   ]
 }
 
-/** The connections that listen. */
+/** Returns the processes of the connections that listen. */
 async function listeners(server: PostgresServer): Promise<number[]> {
   const rows = await server.query<{ pid: number }>(
     `select pid from pg_stat_activity where pid <> pg_backend_pid() and query ~ '^listen|pg_listening_channels' order by pid`,
@@ -84,7 +84,7 @@ test('a waiter 600 ms away claims its turn while its box has other work and a re
   await using near = await open(server.url)
   await using behind = await open(server.url)
   await using far = await open(server.url.replace(`:${server.address.port}`, `:${network.port}`))
-  // It has made its connections: a new one would take several round trips.
+  // The connections are open. New ones would take several round trips.
   network.delay = 50
   await Promise.all(Array.from({ length: 5 }, () => locks(far)))
   network.delay = 300
@@ -98,7 +98,7 @@ test('a waiter 600 ms away claims its turn while its box has other work and a re
     await queued(near, 'key', 2)
     const stall = longestStall()
     await held.release()
-    // The hint takes 300 ms, and the check-in must arrive within a second. The work takes the lane shortly before.
+    // The hint takes 300 ms, and the check-in must arrive within a second. The work occupies the lane shortly before.
     await pause(200)
     const work = far.mutex('cold').run(() => undefined)
     await Promise.all([first, second, work])

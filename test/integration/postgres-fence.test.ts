@@ -22,17 +22,17 @@ afterAll(async () => {
   await server.kill()
 })
 
-/** A schema of its own. */
+/** Returns the URL of a new schema. */
 function place(): string {
   return `${server.url}?signalbox_schema=s${randomUUID().slice(0, 8)}`
 }
 
-/** Appends a name to the order while holding a key, and another one. */
+/** Appends a name to the order while holding a key and another one. */
 async function lockInTurn(box: Box, name: string, order: string[]): Promise<void> {
   await box.mutex('b', `only ${name}`).run(() => void order.push(name))
 }
 
-/** Appends a name to the order by reading and writing it. */
+/** Appends a name to the order in a transaction that reads and writes it. */
 async function writeInTurn(box: Box, name: string, order: string[]): Promise<void> {
   await box.store('s').put('key', name)
   order.push(name)
@@ -122,7 +122,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
         meanwhile++
       }
       expect(meanwhile).toBeGreaterThan(0)
-      // It is rejected after two seconds.
+      // The server rejects it after two seconds.
       expect(performance.now() - since).toBeGreaterThan(1500)
       await expect(blocked).rejects.toMatchObject({
         code: 'UNAVAILABLE',
@@ -141,7 +141,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
       const url = place()
       const schema = new URL(url).searchParams.get('signalbox_schema')!
       await using box = await open(url)
-      /** Whether a statement of the box waits for a row. */
+      /** Whether a statement of the box is waiting for a row. */
       const waits = async (): Promise<boolean> => {
         const { rowCount } = await pool.query(
           `select from pg_stat_activity where wait_event_type = 'Lock' and position('${schema}' in query) > 0`,
@@ -301,7 +301,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     expect(seen).toHaveLength(1)
     await client.query("commit prepared 'watched'")
     client.release()
-    // Without a notification, it would be the next regular read, after ten seconds.
+    // Without a notification, only the next regular read would find the change, after ten seconds.
     await until('it has seen the change', () => seen.length === 2, 4000)
     controller.abort()
     await watching.catch(() => undefined)

@@ -18,7 +18,7 @@ afterEach(async () => {
 })
 afterAll(() => server.kill())
 
-/** A pool of the application's that is given to a box. */
+/** A pool of the application that a box uses. */
 interface Given {
   readonly client: object
   /** Commits a transaction over a connection of the pool. */
@@ -27,11 +27,11 @@ interface Given {
 
 interface Kind {
   readonly name: string
-  /** @param max the number of connections that the application can use */
+  /** @param max maximum number of connections of the application */
   make(url: string, max: number): Given
 }
 
-/** Number of connections of a lender that a box keeps. */
+/** Number of lent connections that a box keeps. */
 const KEPT = 3
 
 function pool(connectionString: string, max: number): pg.Pool {
@@ -209,7 +209,7 @@ test('clients of a lender have their own listeners again when they are returned'
 })
 
 test('the HTTP client of Neon is rejected, and the error says what to give', async () => {
-  // Its properties in version 1, and before.
+  // Properties of the client in version 1, and in earlier versions.
   const versions = [{ query() {}, unsafe() {}, transaction() {} }, { transaction() {} }]
   for (const properties of versions) {
     const sql = Object.assign(() => undefined, properties)
@@ -234,7 +234,7 @@ test('an error names a timeout that ends each transaction', async () => {
     'create role hasty login superuser; alter role hasty set idle_in_transaction_session_timeout = 1',
   )
   await user.end()
-  // Each statement of a transaction comes later than the timeout.
+  // The delay between statements of a transaction is longer than the timeout.
   await using proxy = await Proxy.start(server.address.port)
   proxy.delay = 10
   const url = server.url.replace('tester@', 'hasty@').replace(`:${server.address.port}`, `:${proxy.port}`)

@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-/** A client that parses every column differently, and how to make a transaction with it. */
+/** A client that parses every column differently, with a function that makes a transaction with it. */
 interface OddClient {
   readonly client: object
   transaction(work: (client: SqlTransaction) => Promise<void>): Promise<void>
@@ -78,7 +78,7 @@ describe.each(makers)('%s that parses types differently', (_, make) => {
       await box.mutex('a').run(async grant => {
         await transaction(async within => {
           await grant.fence(within)
-          // A PGlite supports no store transaction.
+          // A box over a PGlite supports no transactions of callers.
           if (client instanceof PGlite) return
           await store.transaction(['key'], tx => tx.put('key', tx.get<number>('key')! + 1), { in: within })
         })

@@ -53,7 +53,7 @@ test('a statement that a pooler rejects because its server is down was not execu
   await box.store('s').put('key', 1)
   await server.kill()
   const codes = new Set<string>()
-  // The first statements use connections that have died.
+  // The first statements use dead connections.
   for (let refused = 0; refused < 5;) {
     const error: unknown = await box
       .store('s')

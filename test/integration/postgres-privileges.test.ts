@@ -25,7 +25,7 @@ const SCALARS = [
 ]
 const MORE = ['timestamptz', 'interval', 'oid', 'regclass', 'bytea', 'record']
 const TYPES = [...SCALARS, ...MORE, ...ARRAYS]
-/** Types of which any two are tried. */
+/** Types that are tried in all pairs. */
 const PAIRED = [
   'bool',
   'int4',
@@ -41,9 +41,9 @@ const PAIRED = [
 ]
 
 /**
- * Creates a trap in a schema for each function and operator of PostgreSQL that a call without a schema could resolve to
- * a function of that schema: a call whose argument types match no function of pg_catalog exactly. `called` has the
- * names for which any two types are tried; polymorphic functions are tried for every name.
+ * Creates traps in a schema: for each function and operator of PostgreSQL, functions and operators to which a call
+ * without a schema could resolve. Such a call has argument types that match no function of pg_catalog exactly. `called`
+ * contains the names that are tried with all pairs of types. Polymorphic functions are tried for every name.
  */
 const TRAPS = `
 create function pg_temp.trap(place text, name text, args text[], result text, number int) returns void
@@ -169,7 +169,7 @@ const OPERATORS = [
   '#>>',
 ]
 
-/** The functions that a function may call, even if the schema does not call them today. */
+/** Functions that the schema may call, even if it does not call them today. */
 const CALLED = [
   ...[
     'abs',
@@ -253,7 +253,7 @@ const CALLED = [
   ],
 ]
 
-/** Lets the role `intruder` set its traps in a schema, and returns their number. */
+/** Lets the role `intruder` create its traps in a schema, and returns their number. */
 async function layTraps(url: string, schema: string, engine: string | undefined): Promise<number> {
   const client = new pg.Client(url)
   await client.connect()
@@ -286,7 +286,7 @@ async function layTraps(url: string, schema: string, engine: string | undefined)
   }
 }
 
-/** The trap that ran last; undefined if none has. */
+/** Returns the trap that ran last; undefined if none has run. */
 async function sprung(url: string): Promise<string | undefined> {
   const client = new pg.Client(url)
   await client.connect()
@@ -300,7 +300,7 @@ async function sprung(url: string): Promise<string | undefined> {
   }
 }
 
-/** Uses every feature of a box that reaches the server. */
+/** Uses every feature of a box that sends requests to the server. */
 async function used(box: Box, client: pg.Client): Promise<void> {
   const store = box.store('s')
   await box.mutex('a', 'b').run(() => undefined)
@@ -394,7 +394,7 @@ describe('a role that may create objects in schemas of a box’s search path can
       select p.oid::regprocedure::text as name from pg_proc p
         where p.pronamespace = 'signalbox'::regnamespace
           and not exists (select from unnest(p.proconfig) c where c like 'search_path=%')`)
-    // These are inlined, which a setting would prevent, and qualify every name.
+    // PostgreSQL inlines these functions, which a setting would prevent. They qualify every name.
     expect(free.map(({ name }) => name).sort()).toEqual([
       'signalbox.blocks(signalbox.request,double precision)',
       'signalbox.clock()',

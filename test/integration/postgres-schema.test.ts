@@ -24,7 +24,7 @@ let owner: pg.Pool
 beforeAll(async () => {
   server = await startPostgres()
   owner = server.pool()
-  // By default every role may execute every function.
+  // Revokes a default: every role may execute every function.
   await owner.query('alter default privileges revoke execute on functions from public')
 })
 
@@ -33,14 +33,14 @@ afterAll(async () => {
   await server.kill()
 })
 
-/** A new role that may only connect, and the URL of a schema that does not exist yet. */
+/** Creates a role that may only connect. Returns it with the URL of a schema that does not exist yet. */
 async function place() {
   const name = `s${randomUUID().slice(0, 8)}`
   await owner.query(`create role ${name} login`)
   return { name, url: `${server.url.replace('tester', name)}?signalbox_schema=${name}` }
 }
 
-/** The grants for a role of boxes in the printed schema, one for each right. */
+/** Returns the grants for a role of boxes in the printed schema, one for each privilege. */
 function printedGrants(schema: string): string[] {
   const grants = [...printedSchema(schema).matchAll(/^-- grant (.*) on (.*) to app;$/gm)]
   return grants.flatMap(([, rights, object]) =>
@@ -48,7 +48,7 @@ function printedGrants(schema: string): string[] {
   )
 }
 
-/** The same with the schema, created by its owner, and with exactly the rights that are printed with it. */
+/** Creates such a role, and its schema by its owner, with exactly the privileges that are printed with the schema. */
 async function grantedPlace() {
   const { name, url } = await place()
   await owner.query(printedSchema(name))
@@ -150,7 +150,8 @@ test('a role with exactly these rights deletes everything that has expired, and 
     update ${name}.data set version = 1 where name like 'lock%' or name like 'limit%'`)
   const pool = server.pool({ user: name })
   const names = async (): Promise<unknown> => {
-    // A row that still has an effect, as that of a limiter for a while, is only checked again after a minute.
+    // Makes all rows due, because the sweep checks a row that still has an effect, such as a limiter's, only a minute
+    // later.
     await owner.query(`update ${name}.keys set due = 1 where due is not null`)
     await pool.query(`select ${name}.sweep(1000, '{0,0}')`)
     return (await pool.query(`select d.name from ${name}.data d join ${name}.keys k on k.id = d.id`)).rows
@@ -208,7 +209,7 @@ test('rows of dead processes are deleted although no client asks for their keys,
     .catch(() => undefined)
   const pool = server.pool({ user: name })
   const client = await pool.connect()
-  // As if its process had been killed two minutes ago.
+  // Simulates a process that was killed two minutes ago.
   await owner.query(`
     update ${name}.keys set due = 1 where due is not null;
     update ${name}.data d set version = 1, queue = array(
@@ -246,7 +247,7 @@ describe('the views', () => {
     const { name, url } = await grantedPlace()
     await using box = await open(url, { label: 'billing' })
     const [mutex, permits, shared] = [
-      // Invalid in a PostgreSQL text: NUL, and half of a surrogate pair.
+      // PostgreSQL's text can't contain NUL, or half of a surrogate pair.
       await box.mutex('a', 'b').acquire({ label: 'a \0 and \ud83d' }),
       await box.semaphore('gpu', { max: 4 }).acquire({ permits: 2, lease: '60s' }),
       await box.readWriteLock('catalogue').read.acquire(),
@@ -259,7 +260,7 @@ describe('the views', () => {
     await box.store('prices').put(long, 1)
     await box.store('prices').put('gone', 1)
     await box.store('prices').delete('gone')
-    // The key that is too long for an index is missing.
+    // The list omits the key that is too long for an index.
     expect(keysOf(await listed(box.store('prices')))).toEqual(['bread/rye', 'milk'])
 
     const query = `select *, extract(epoch from expires - since)::int as lease from ${name}.locks`

@@ -169,7 +169,7 @@ describe.each(served)('over $name', ({ name, connect }) => {
       await slept
     })
     await expect(lost).rejects.toMatchObject({ isUnclear: false })
-    // An error without a listener, or a write to a closed socket, would come now.
+    // An error without a listener, or a write to a closed socket, would occur within this time.
     await new Promise(resolve => setTimeout(resolve, 100))
   })
 

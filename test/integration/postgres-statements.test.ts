@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-/** Resolves when this many statements wait for a row. */
+/** Waits until this many statements wait for a row. */
 async function waitingForLocks(on: PostgresServer, count: number): Promise<void> {
   await until('a statement waits for the row', async () => {
     const rows = await on.query("select from pg_stat_activity where wait_event_type = 'Lock'")
@@ -19,7 +19,7 @@ async function waitingForLocks(on: PostgresServer, count: number): Promise<void>
   })
 }
 
-/** A box, and the functions of its schema that it calls from now on. */
+/** Returns a box, and the functions of its schema that it calls from now on. */
 async function counted(schema: string) {
   const pool = server.pool()
   const calls: string[] = []
@@ -27,7 +27,7 @@ async function counted(schema: string) {
     const query = client.query.bind(client) as (statement: { text?: string }) => unknown
     const counting = (statement: { text?: string }): unknown => {
       const [, called] = /\.(\w+)\(/.exec(statement.text ?? '') ?? []
-      // Messages are tested all the time.
+      // Ignores this function, which the box calls all the time.
       if (called && called !== 'send_notices') calls.push(called)
       return query(statement)
     }
@@ -41,7 +41,7 @@ test('a box reads all rows that it needs with one statement', async () => {
   const { box, calls, close } = await counted('looks')
   await using other = await open(`${server.url}?signalbox_schema=looks`)
   const held = await other.mutex('hub').acquire()
-  // Everything about each of these requests is in the row of its first key.
+  // The row of its first key contains all data of each of these requests.
   const waiters = Array.from({ length: 20 }, (_, index) => other.mutex(`a-${index}`, 'hub').acquire())
   await queued(other, 'hub', waiters.length)
   calls.length = 0
@@ -143,7 +143,7 @@ test('boxes that lock further rows while they decide do not wait for each other'
   }
   await Promise.all(boxes.flatMap(box => Array.from({ length: 16 }, () => work(box))))
   await Promise.all(boxes.map(box => box.close()))
-  // The server counts them when a connection ends.
+  // The server updates this count when a connection ends.
   const [found] = await server.query<{ deadlocks: string }>(
     'select deadlocks from pg_stat_database where datname = current_database()',
   )
@@ -159,7 +159,7 @@ test('a PGlite, whose clock has whole milliseconds, rejects no decision because 
   query.mockClear()
   for (let turn = 0; turn < 200; turn++) await cycle()
   const changes = query.mock.calls.filter(([text]) => text.includes('.decide_one('))
-  // One statement to acquire the lock, and one to release it.
+  // One statement acquires the lock, and one releases it.
   expect(changes.length).toBeLessThanOrEqual(400)
   await box.close()
   await pglite.close()

@@ -54,7 +54,7 @@ describe.each(['alone', 'together', 'again'] as const)('operations that are sent
   })
 })
 
-/** Long enough that the names of their rows have hashes, and so come before the row of `a`. */
+/** Keys so long that the names of their rows contain hashes, which sort before the row of `a`. */
 const LONG_KEYS = ['t', 'u', 'v', 'w', 'x', 'y', 'z'].map(letter => letter.repeat(2000))
 
 test('requests queue and are served in order while the clock is behind, on one key as on several', async () => {
@@ -135,7 +135,7 @@ test.each<[string, Claim]>([
     const decide = (operation: Operation, now: number) => port.decide('amy', operation, now)
     const enqueue = (id: string, lease: number, now: number) =>
       decide({ type: 'enqueue', request: lockRequest(id, [claim]), lease, wait: 0 }, now)
-    // More than the row has room for.
+    // More requests than fit into the row.
     for (let step = 0; step < 10; step++) await enqueue(`ben.${step}`, 1_000_000, 1000)
     const { answer } = await enqueue('amy.1', 1_000_000, 1000)
     await enqueue('cat.1', 1000, 1000)
@@ -250,7 +250,7 @@ test('requests of dead processes are removed from a row and its tail, and others
   )
   for (let step = 0; step < 20; step++) await (step % 3 > 0 ? one! : several!)('enqueue', `amy.${step}`, 1000)
   expect(await one!('enqueue', 'ben.1', 990_000)).toMatchObject({ state: 'queued' })
-  // The lease of the holder lasts longer. It has an entry for each of its keys.
+  // The holder's lease lasts longer. Each of its keys has an entry for it.
   expect(await port.sweep(1_000_000)).toBe(3)
   expect(await one!('checkIn', 'ben.1', 1_000_000)).toMatchObject({ state: 'queued', place: 1 })
   const later = 1_200_000
@@ -259,7 +259,7 @@ test('requests of dead processes are removed from a row and its tail, and others
   port.end()
 })
 
-/** Sends operations for requests with these claims. */
+/** Returns a function that sends operations for requests with these claims. */
 function askedOf(port: TablePort, claims: readonly Claim[]) {
   return async (type: 'enqueue' | 'checkIn', id: string, now: number): Promise<unknown> => {
     const request = lockRequest(id, claims)
@@ -332,7 +332,7 @@ interface Choice {
 
 /** The requests and values that the sessions of one side know. */
 class Side {
-  /** By session and keys: the request, and the number of its grant. */
+  /** Requests with the numbers of their grants, by session and keys. */
   readonly #known = new Map<string, { readonly id: string; readonly number: number }>()
   /** The versions of values. */
   readonly #versions = new Map<string, number>()
@@ -372,7 +372,7 @@ class Side {
     return {
       type: 'commit',
       guard: { request, number },
-      // Some expect a missing value.
+      // Some operations expect a value that is missing.
       expect: keys.map(key => ({ key, version: kind === 7 ? 1 : (this.#versions.get(key) ?? 0) })),
       writes: keys.map(key => ({ key, value: `by ${id}` })),
       record: [{ key: keys[0]!, id }],
@@ -398,7 +398,7 @@ test.for([
   'rows are locked in the order of the bytes of their names: %s',
   async ([, first, second], { skip }) => {
     const [version] = await server.query<{ server_version_num: string }>('show server_version_num')
-    // Before, a database could not have the order of a language that the machine lacks.
+    // Older servers can sort by a language only if the machine has its locale.
     skip(Number(version!.server_version_num) < 150_000)
     const admin = server.pool({ max: 1 })
     const name = `ordered_${first.length + second.length}`

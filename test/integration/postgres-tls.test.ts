@@ -13,7 +13,7 @@ let server: PostgresServer
 beforeAll(async () => {
   trusted = makeCertificate()
   other = makeCertificate()
-  // The server's user must own its key.
+  // The user of the server must own its key.
   if (unprivileged)
     for (const path of [trusted.folder, trusted.certificate, trusted.key])
       chownSync(path, unprivileged.uid, unprivileged.gid)
@@ -40,7 +40,7 @@ const packages = [
 describe.each(packages)('over $name', ({ name, connect }) => {
   const url = (query: string): string => `${server.url}?application_name=box-${name}&${query}`
 
-  /** Uses the box once, and returns which of its connections are encrypted. */
+  /** Uses the box once, and returns for each of its connections whether it is encrypted. */
   async function used(query: string): Promise<boolean[]> {
     const box = await connect(url(query))
     try {

@@ -49,7 +49,7 @@ const query: Query = async (text, values) => {
   return rows[0]?.[0]
 }
 
-/** Executes several operations by one call, and returns the outcomes. @param wait for locked rows, in milliseconds */
+/** Executes several operations in one call, and returns their outcomes. @param wait for locked rows, in milliseconds */
 async function together(operations: readonly Operation[], wait = 200): Promise<unknown[]> {
   const sent = operations as readonly ServerOperation[]
   const { answers } = await calls.decide(sent.map(serverCall), query, { rowTimeout: wait })
@@ -75,7 +75,7 @@ async function lockRow(name: string, mode: string): Promise<void> {
 }
 
 const numberOf = (status: unknown): number => (status as { readonly number: number }).number
-/** Makes a call one of several operations. */
+/** A second operation, which turns a call into one with several operations. */
 const companion: Operation = { type: 'renew', request: requestFor('none'), number: 1, lease: 1000 }
 
 test('of several grants in one call, one whose key another transaction is bound to waits', async () => {

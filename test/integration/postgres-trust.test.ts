@@ -19,7 +19,7 @@ afterAll(() => server.kill())
 
 type As = (user: string, text: string) => Promise<Record<string, unknown>[]>
 
-/** A new database of the role dba, in which boxer and mallory may create schemas. */
+/** Creates a database of the role dba, in which boxer and mallory may create schemas. */
 async function database(): Promise<{ readonly url: string; readonly as: As }> {
   const name = `d${randomUUID().slice(0, 8)}`
   await server.query(`create database ${name} owner dba`)
@@ -45,11 +45,11 @@ async function refusal(url: string): Promise<string> {
   return error!.message
 }
 
-/** Code that reports as whom it ran. */
+/** Code that records the user as whom it ran. */
 const TELL = `begin
   if current_user <> 'mallory' then insert into loot.loot values (current_user); end if;`
 
-/** The table for its reports. */
+/** Creates the table of these records. */
 const LOOT = `
   create schema loot; grant all on schema loot to public;
   create table loot.loot (who text); grant all on loot.loot to public;`
@@ -94,7 +94,10 @@ describe('a schema that another role has prepared', () => {
   })
 })
 
-/** Ways in which a statement on TABLE, whose column WORD is a text, reaches objects of mallory, and their names. */
+/**
+ * Returns ways in which a statement on TABLE, whose text column is WORD, can reach objects of mallory, with their
+ * names.
+ */
 const WAYS = (table: string, word: string): [string, string][] => {
   const text = 'pg_catalog.text'
   const spy = `create function public.spy() returns bool language sql immutable as 'select true'`
@@ -373,7 +376,7 @@ describe('a schema is accepted from', () => {
 })
 
 describe('functions of another revision', () => {
-  /** Makes the functions of a schema those of another package. */
+  /** Replaces the functions of a schema with those of another package. */
   const revise = (comment: string): string => `
     comment on function signalbox.version() is ${comment};
     create or replace function signalbox.limiters() returns text language sql as $$ select 'other'::text $$`
@@ -453,7 +456,7 @@ describe('a table of records', () => {
       await pool.end()
     }
   }
-  /** The message with which reads and writes of a table are refused. */
+  /** Returns the message with which reads and writes of a table are rejected. */
   async function recordsRefusal(url: string, table?: string): Promise<string> {
     return withRecords(
       url,
@@ -503,7 +506,7 @@ describe('a table of records', () => {
       if (!name.startsWith('boxer'))
         expect(await recordsRefusal(url.replace('boxer', 'tester'), table)).toContain('for the user tester: ')
       expect(await as('mallory', 'select who from loot.loot')).toEqual([])
-      // A store says the same, and no later than at its first call.
+      // A store reports the same error, at its first call at the latest.
       await withRecords(
         url,
         async records => {
@@ -666,7 +669,7 @@ describe('a table of records', () => {
 test('a box does not wait for the server to compile its queries on the catalogs', async () => {
   const { url, as } = await database()
   await (await open(url)).close()
-  // With thousands of functions in the database, estimates are above these costs by default.
+  // With thousands of functions in the database, estimates exceed these costs by default.
   const costs = ['jit_above_cost', 'jit_inline_above_cost', 'jit_optimize_above_cost']
   const name = new URL(url).pathname.slice(1)
   await as('tester', costs.map(cost => `alter database ${name} set ${cost} = 0`).join(';'))
@@ -676,6 +679,6 @@ test('a box does not wait for the server to compile its queries on the catalogs'
     await (await open(url)).close()
     times.push(performance.now() - begun)
   }
-  // Compiling takes more than a second each time, and most opens take less than a tenth.
+  // Compiling takes more than a second each time. Without it, most opens take less than a tenth of a second.
   expect(Math.min(...times)).toBeLessThan(700)
 })

@@ -6,7 +6,7 @@ import { startPostgres, type PostgresServer } from '../support/servers/postgres.
 
 const layout1 = readFileSync(new URL('../support/postgres/schema-1.sql', import.meta.url), 'utf8')
 
-/** A server with a schema of layout 1, and the data that its boxes have left there. */
+/** Starts a server with a schema of layout 1, and data of its boxes. */
 async function withLayout1(lockedFor: number): Promise<PostgresServer> {
   const server = await startPostgres()
   const queue = JSON.stringify([
@@ -55,7 +55,7 @@ test('a box whose rights were granted before a table was added makes and removes
     grant select, insert, update, delete on all tables in schema signalbox to app;
     grant usage on all sequences in schema signalbox to app`)
   await using box = await open(server.url.replace('tester', 'app'))
-  // As before there were these tables.
+  // Restores the state before these tables were added.
   await server.query(`
     revoke all on signalbox.permit_requests, signalbox.signs from app; drop table signalbox.tails cascade;
     comment on function signalbox.version() is 'revision 8, 0'`)
@@ -65,7 +65,7 @@ test('a box whose rights were granted before a table was added makes and removes
   await box.store('s').put('a', 1)
   await box.store('s').transaction(['a', 'b'], tx => tx.put('b', 1), { id: 'once' })
   await box.store('s').delete('a')
-  // Another box waits, and its signs cover it for longer than its own time.
+  // Another box waits. Its signs of life cover the request beyond its own lease.
   await using other = await open(server.url)
   const held = await box.mutex('a').acquire()
   const waiting = other.mutex('a').acquire({ lease: '1s' })
@@ -76,7 +76,7 @@ test('a box whose rights were granted before a table was added makes and removes
     return row?.over === true
   })
   for await (const { waiters } of box.inspect('a')) expect(waiters).toHaveLength(1)
-  // More requests wait than a row of `data` has.
+  // More requests wait than fit into a row of `data`.
   const others = Array.from({ length: 12 }, () => box.mutex('a').acquire({ ownRequest: true }))
   await until('all wait', async () => {
     for await (const { waiters } of box.inspect('a', { exact: true })) return waiters.length === 13

@@ -29,7 +29,7 @@ afterAll(async () => {
   rmSync(certificate.folder, { recursive: true })
 })
 
-/** The text of an error with the texts of all its causes. */
+/** Returns the messages of an error and of all its causes. */
 function everything(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const more = error instanceof AggregateError ? error.errors : []

@@ -55,7 +55,7 @@ test('a closing box ends an attempt to connect to a silent server at once', asyn
     const box = await open(quorumUrl([members[0]!, members[1]!, network]))
     await until('the silent one has been asked', () => network.withheldReplies > 0)
     await box.close()
-    // Left alone, the attempt would continue for five seconds.
+    // Without `close`, the attempt would continue for five seconds.
     const given = await timed(() =>
       until('only the test is connected', async () => (await connected()) === 1),
     )

@@ -13,7 +13,9 @@ import { startRedisServers, type RedisServer } from '../support/servers/redis.js
 const CONTENDERS = 8
 const ROUNDS = 6
 
-/** Boxes as of as many machines, from each of which every server is at a distance of its own that changes. */
+/**
+ * Boxes that behave as on different machines. The distance between each box and each server is different, and changes.
+ */
 class Contenders implements AsyncDisposable {
   readonly boxes: Box[] = []
   readonly voters: DistantVoter[] = []
@@ -44,7 +46,7 @@ class Contenders implements AsyncDisposable {
   }
 }
 
-// The lease is long, so that a waiter that is not woken does not look again before the test has failed.
+// Long leases, so that a waiter that is not woken checks again only after the test has failed.
 for (const count of [3, 4, 5]) {
   describe(`${count} servers, ${CONTENDERS} contenders`, () => {
     const servers = startRedisServers(count)
@@ -63,7 +65,8 @@ for (const count of [3, 4, 5]) {
         expect(section.tokens).toHaveLength(CONTENDERS * ROUNDS)
         expect(rising(section.tokens)).toBe(true)
         expect(await locks(contenders.boxes[0]!)).toEqual([])
-        // Each is asked once to let it in, once when it is woken, and a few times more where they have met by chance.
+        // Each server gets one request for a lock, one check-in after the wake-up, and a few more when requests
+        // collide.
         expect(contenders.asked('enqueue')).toBeLessThanOrEqual(CONTENDERS * ROUNDS * count * 1.5)
         expect(contenders.asked('checkIn')).toBeLessThanOrEqual(CONTENDERS * ROUNDS * count * 4)
       })
@@ -95,7 +98,7 @@ for (const count of [3, 4, 5]) {
             })
             await box.lock(...claims).run(async grant => {
               for (const { key, mode } of claims) if (mode === 'exclusive') tokens.get(key)!.push(grant.token)
-              // A writer weighs as much as many readers.
+              // A writer counts as much as many readers.
               const weight = (claim: (typeof claims)[number]): number =>
                 claim.mode === 'permits' ? claim.permits : claim.mode === 'shared' ? 1 : 100
               await Promise.all(
@@ -117,7 +120,7 @@ for (const count of [3, 4, 5]) {
   })
 }
 
-/** Has every way take the longest time. */
+/** Makes every message take the longest time. */
 const SLOWLY = Object.assign(new Random(0), { below: (count: number) => count - 1 })
 
 describe.each([0, 1, 2])('a waiter for which server %i is far', slow => {
@@ -143,7 +146,7 @@ describe.each([0, 1, 2])('a waiter for which server %i is far', slow => {
     asked.push(second.mutex('key').run(() => void served.push('second')))
     await queued(holder, 'key', 2)
     const { requests } = new Names(prefix, false).group('')
-    // The holder and both waiters are at two servers. The third has no request, or the holder's.
+    // Two servers know the holder and both waiters. The third server has no request, or only the holder's.
     await until('they stand together', async () => {
       const known = await Promise.all(servers.map(server => server.command('HLEN', requests)))
       return /^[01],3,3$/.test(String(known.sort()))

@@ -26,7 +26,10 @@ import { quorumEngine, quorumUrl } from '../support/servers/quorum.js'
 import { startRedisServers, type RedisServer } from '../support/servers/redis.js'
 import { Random } from '../../packages/conformance/src/random.js'
 
-/** A server that does not answer counts as unreachable after a second, so a caller that waits for it takes longer. */
+/**
+ * Less than a second, in milliseconds. A server that does not reply counts as unreachable after a second, so callers
+ * that wait for it take longer.
+ */
 const NOT_WAITED_FOR = 900
 
 describe('a quorum of five servers', () => {
@@ -51,7 +54,7 @@ describe('a quorum of five servers', () => {
     )
   }
 
-  /** Takes and releases a lock many times, and checks that the other box is kept out meanwhile. */
+  /** Acquires and releases a lock many times, and checks that the other box is excluded in the meantime. */
   async function works(one: Box, other: Box, rounds: number): Promise<void> {
     const tokens: bigint[] = []
     for (let round = 0; round < rounds; round++) {
@@ -88,7 +91,7 @@ describe('a quorum of five servers', () => {
     const held = await one.mutex('key').acquire({ lease: '3s' })
     expect(await other.mutex('key').tryAcquire()).toBeUndefined()
     for (const back of [0, 2]) await servers[back]!.start()
-    // The renewals bring it to the servers that are back, and so it outlives the loss of two others.
+    // Renewals put the grant on the servers that are back, so it survives the loss of two others.
     for (const back of [0, 2])
       await until('it is held there', async () => (await servers[back]!.command('EXISTS', 'key')) === 1)
     for (const down of [1, 3]) await servers[down]!.kill()
@@ -106,7 +109,7 @@ describe('a quorum of five servers', () => {
     const five = one.semaphore('five', { max: 5 })
     const held = await five.acquire({ permits: 4 })
     await servers[1]!.kill()
-    // Four of five can count to two, but not to five.
+    // Four of five servers are enough for two permits, but not for five.
     const grants = [await two.acquire(), await other.semaphore('two', { max: 2 }).acquire()]
     expect(await two.tryAcquire()).toBeUndefined()
     await expect(five.acquire()).rejects.toThrow(UnavailableError)
@@ -139,7 +142,7 @@ describe('a quorum of five servers', () => {
       const took = await timed(() => expect(failing()).rejects.toThrow(UnavailableError))
       expect(took).toBeLessThan(NOT_WAITED_FOR)
     }
-    // Two servers may have released it, which is not enough to say that it is released.
+    // Two servers may have released the lock, which is not enough to know that it is released.
     await expect(held.release()).rejects.toThrow(IndeterminateError)
     await servers[0]!.start()
     await until('the server is found', () =>
@@ -224,7 +227,7 @@ describe('a quorum of five servers', () => {
       const left = await Promise.all(servers.map(server => server.command('PTTL', 'key')))
       const there = left.map(Number).filter(remaining => remaining > 0)
       expect(there.length).toBeGreaterThanOrEqual(3)
-      // A hundredth of an hour is more than any request takes.
+      // A request takes less than a hundredth of an hour.
       for (const remaining of there) expect(remaining - here).toBeGreaterThan(0.009 * lease)
     }
     await isLonger(first)
@@ -267,7 +270,7 @@ describe('a quorum of five servers', () => {
       longest.push(gap)
       server.resume()
     }
-    // Three of them have the votes for this key while all answer. One stall of the machine is allowed for.
+    // Three of the servers have the votes for this key while all reply. Tolerates one stall of the machine.
     expect(longest.sort((one, other) => one - other)[2]).toBeLessThan(NOT_WAITED_FOR)
     await Promise.all(boxes.map(box => box.close()))
   })
@@ -339,11 +342,11 @@ describe('a quorum of five servers', () => {
     await using one = await open(url)
     await using other = await open(url)
     for (let round = 0; round < 10; round++) {
-      // A foreign client holds three of five, so only a minority can be had.
+      // A foreign client holds three of five servers, so `one` can get only a minority.
       for (const server of servers.slice(0, 3)) await server.command('SET', 'key', 'foreign', 'PX', 30_000)
       expect(await one.mutex('key').tryAcquire()).toBeUndefined()
       for (const server of servers.slice(0, 3)) await server.command('DEL', 'key')
-      // Those two are free again, and any two others will do with one of them.
+      // The votes of the failed attempt are gone, so those two servers and one other are a majority.
       for (const server of servers.slice(0, 2)) await server.command('SET', 'key', 'foreign', 'PX', 30_000)
       const grant = await one.mutex('key').tryAcquire()
       expect(grant).toBeDefined()
@@ -388,7 +391,7 @@ describe('a quorum of five servers', () => {
         async () => (await servers[index]!.command('EXISTS', 'key')) === 1,
       )
     }
-    // With those two votes it bears the loss of two others.
+    // With those two votes, the grant survives the loss of two others.
     for (const index of [2, 3]) await servers[index]!.restart()
     await pause(2000)
     held.assertHeld()
@@ -481,7 +484,7 @@ describe('a quorum of five servers', () => {
     for (const box of [one, operator]) await box.mutex('practice').run(() => pause(50))
     const held = await one.mutex('key').acquire({ lease: 10_000 })
     await until('all have voted', async () => (await votes()) === 3)
-    // So it gives nothing back by itself.
+    // Prevents the box from releasing the lock itself.
     for (const proxy of deaf) proxy.replies = 'hold'
     late!.delay = 50
     expect(await operator.revoke(one.session)).toBe(1)
@@ -498,7 +501,7 @@ describe('a quorum of five servers', () => {
 
   test('an even number of servers: two requests with two votes each settle it', async () => {
     const four = servers.slice(0, 4)
-    // To each of them two of the servers are far, and not the same two.
+    // Opens a box that is far from two of the servers. Each box is far from a different two.
     const box = async (far: readonly number[]): Promise<Box> =>
       Box.join(
         await quorumEngine(four, {

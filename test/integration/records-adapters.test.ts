@@ -118,7 +118,7 @@ describe('a check finds what is wrong', () => {
         compareAndSet: async (key, version, text, keep) => {
           const found = (await records.get(key))?.version
           if (found !== version) return undefined
-          // As a writer does that reads, compares and then writes.
+          // Simulates a writer that reads, compares and then writes.
           await new Promise(resolve => setImmediate(resolve))
           return records.compareAndSet(key, (await records.get(key))?.version, text, keep)
         },
@@ -157,7 +157,7 @@ test('an invalid adapter and an invalid record are refused', async () => {
   await expect(box.store('s', { records }).get('key')).rejects.toThrow(UnavailableError)
 })
 
-/** The methods of an adapter without its class. */
+/** Returns the methods of an adapter without its class. */
 function bound(records: Records<number>): Records<number> {
   return {
     get: key => records.get(key),
@@ -172,7 +172,7 @@ function withVersion<T extends object>(
   return found && { ...found, version }
 }
 
-/** Ends a pool at the end of a block. */
+/** Disposes of a pool at the end of a block. */
 function closing<T extends { end(): Promise<void> }>(value: T): { value: T } & AsyncDisposable {
   return { value, [Symbol.asyncDispose]: () => value.end() }
 }

@@ -47,7 +47,7 @@ const kinds = {
   postgres: () => postgresRecords(pool) as Records,
 }
 
-/** Records that stand still before one of their writes, as the process of a holder that is paused there. */
+/** Records that stop before one of their writes, as if the process of the holder were paused there. */
 class PausedRecords implements Records {
   readonly #records: Records
   #writes: number
@@ -56,7 +56,7 @@ class PausedRecords implements Records {
   resume!: () => void
   readonly #resumed: Promise<void>
 
-  /** @param writes the number that is let through. */
+  /** @param writes number of writes before the pause */
   constructor(records: Records, writes: number) {
     this.#records = records
     this.#writes = writes
@@ -79,17 +79,20 @@ class PausedRecords implements Records {
 
 const names = <T extends object>(of: T): (keyof T)[] => Object.keys(of) as (keyof T)[]
 
-/** The fate of the process that is paused. */
+/** The fate of the paused process. */
 interface Fate {
-  /** Before another one asks for its keys. */
+  /** Runs before another box locks its keys. */
   readonly begins: () => Promise<void> | void
-  /** Before it continues. */
+  /** Runs before the process continues. */
   readonly ends?: () => void
-  /** The error that it gets then. */
+  /** The error that the process gets then. */
   readonly refusal: RegExp
 }
 
-/** One stops in its commit, after a number of writes, until another one has done the same: nothing is left of it. */
+/**
+ * Pauses one box in its commit, after a number of writes, until another box has committed to the same keys. Expects
+ * that nothing of the first commit remains.
+ */
 async function overtaken(
   one: Box,
   other: Box,
@@ -129,7 +132,7 @@ describe.each(names(kinds))('a holder that is paused while another box takes ove
     await using one = await open(url)
     await using other = await open(url)
     await overtaken(one, other, kinds[kind](), writes, {
-      // As a supervisor that believes it dead, which does not wait for the lease.
+      // Simulates a supervisor that believes the process is dead and does not wait for the lease.
       begins: async () => expect(await other.revoke(one.session)).toBeGreaterThan(0),
       refusal: /lost|written round|later holder/,
     })
@@ -143,7 +146,7 @@ describe.each(names(kinds))('a holder that is paused while another box takes ove
       await using one = await open(`zookeeper://127.0.0.1:${proxy.port}/${place}`)
       await using other = await open(`zookeeper://${zookeeper.address}/${place}`)
       await overtaken(one, other, kinds[kind](), writes, {
-        // The server receives nothing more from it, as from a process that stands still.
+        // The server receives nothing more from the box, as if its process were paused.
         begins: () => void (proxy.requests = 'hold'),
         ends: () => void (proxy.requests = 'pass'),
         refusal: /lost|ended|expired|written round|later holder/,
@@ -152,7 +155,7 @@ describe.each(names(kinds))('a holder that is paused while another box takes ove
   )
 })
 
-/** Longer than anything is kept by the retention that is asked for here, which is the shortest there is. */
+/** Longer than the retention in this test, which is the shortest one, in milliseconds. */
 const FORGOTTEN = 1300
 
 test.concurrent.each(names(kinds))(
@@ -176,7 +179,7 @@ test.concurrent.each(names(kinds))(
     await later(transaction => transaction.put('key', 'made'))
     await later(transaction => transaction.delete('key'))
     await new Promise(resolve => setTimeout(resolve, FORGOTTEN))
-    // A store drops expired records at the latest with the next write.
+    // A store drops expired records at the next write at the latest.
     await store.put('other', 1)
     paused.resume()
     await refused

@@ -9,7 +9,7 @@ import { RedisPlace } from '../support/redis/place.js'
 const MOST = 16
 const LEASE = 1500
 
-/** Makes code record the keys that it uses without a declared name. */
+/** Code that records the undeclared keys that a call uses. */
 const TELLING = `
 local KEYLESS = { TIME = true, PUBLISH = true }
 local function checked(keys, how)
@@ -54,7 +54,7 @@ beforeAll(async () => {
 
 afterAll(() => here[Symbol.asyncDispose]())
 
-/** Returns the number of calls of the code that a task takes. */
+/** Returns the number of calls of the code during a task. */
 async function callsOf(task: () => Promise<unknown>): Promise<number> {
   await here.server.command('CONFIG', 'RESETSTAT')
   await task()
@@ -62,7 +62,7 @@ async function callsOf(task: () => Promise<unknown>): Promise<number> {
   return fcall
 }
 
-/** Takes a number of locks in one tick. */
+/** Acquires a number of locks in one tick. */
 async function take(box: Box, count: number, lease: number): Promise<Grant[]> {
   const locks = Array.from({ length: count }, (_, index) => box.mutex(`key ${index}`))
   return Promise.all(locks.map(lock => lock.acquire({ lease })))
@@ -87,7 +87,7 @@ test('renewals are sent together, too', async () => {
   const calls = await callsOf(() => pause(2 * LEASE))
   const times = (systemClock.now() - begun) / (LEASE / 3)
   for (const grant of grants) grant.assertHeld()
-  // At least once within each lease.
+  // Each lock is renewed at least once within its lease.
   expect(calls).toBeGreaterThanOrEqual(Math.ceil(600 / MOST))
   // A busy machine needs more calls, but never one for each operation.
   expect(calls).toBeLessThanOrEqual((600 / 10) * (times + 2))

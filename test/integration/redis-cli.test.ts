@@ -7,7 +7,7 @@ import { RedisPlace } from '../support/redis/place.js'
 
 const program = fileURLToPath(new URL('../../dist/apps/signalbox.js', import.meta.url))
 
-/** Runs a command as a user does, through the built program. */
+/** Runs the built program, like a user. */
 function signalbox(...args: string[]): Promise<{ status: number | null; stdout: string; stderr: string }> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })

@@ -23,7 +23,7 @@ test.each(boxWays)('a waiter is woken and a watcher sees a change over $name', a
   const held = await one.mutex('key').acquire({ lease: '1m' })
   const asked = other.mutex('key').acquire({ lease: '1m' })
   await queued(one, 'key', 1)
-  // It would look again within forty seconds.
+  // Without a wake-up, the waiter would check again within forty seconds.
   expect(await timed(async () => held.release().then(() => asked))).toBeLessThan(10_000)
   expect((await asked).token).toBeGreaterThan(held.token)
   await (await asked).release()
@@ -53,7 +53,7 @@ test.each(boxWays)(
     for (let round = 1; round <= 2; round++) {
       const change = changes.next()
       await server.command('CLIENT', 'KILL', 'TYPE', 'pubsub')
-      // It comes before the client has reconnected, so no message reports it.
+      // Writes before the client has reconnected, so no message reports the change.
       await store.put('key', round)
       const took = await timed(() => change)
       expect((await change).value!.value).toBe(round)
@@ -68,14 +68,14 @@ test('the boxes of a process share their connections to a server, which the last
   await using own = await startRedis()
   const connections = async (): Promise<number> => {
     const list = String(await own.command('CLIENT', 'LIST'))
-    // One of them asks this.
+    // One of the connections runs this command.
     return list.trim().split('\n').length - 1
   }
   const boxes = await Promise.all(
     Array.from({ length: 10 }, (_, index) => open(`${own.url}?prefix=${index % 2}:`)),
   )
   expect(await connections()).toBe(1)
-  // Those with one prefix wait for each other, and are woken.
+  // Boxes with the same prefix wait for each other, and are woken.
   await Promise.all(
     boxes.map(box => box.mutex('key').run(async () => pause(5, systemClock), { lease: '1m' })),
   )

@@ -34,7 +34,7 @@ const ways: [string, Open][] = clientPackages.flatMap(({ name, connectWith, clus
   ],
 ])
 
-/** Keys, and channels, of which each master has at least one. */
+/** Names of keys and channels. Each master has at least one of them. */
 const NAMES = Array.from({ length: 12 }, (_, index) => `name ${index}`)
 
 describe.each(ways)('a cluster over %s', (_, open) => {
@@ -77,10 +77,10 @@ describe.each(ways)('a cluster over %s', (_, open) => {
     const from = await cluster.masterOf(key)
     const to = cluster.masters.find(master => master !== from)!
     await cluster.beginMoving(slot, from, to)
-    // A key that is not there yet is asked for at the new place, and made there.
+    // A missing key redirects to the new node, which creates it.
     expect(await link.command(key, ['SET', `${key}b`, '2'])).toBe('OK')
     expect(await link.command(key, ['GET', `${key}a`])).toBe('1')
-    // Of two keys one is here and one is there: to be tried again until both have arrived.
+    // One of the two keys is on each node, so the command must be retried until both are on one.
     const both = link.command(key, ['MGET', `${key}a`, `${key}b`])
     const counts = Array.from({ length: 20 }, () => link.command(key, ['INCR', `${key}count`]))
     await cluster.finishMoving(slot, from, to)

@@ -31,7 +31,7 @@ function linkOf(url: string, connectWith: ClientPackage): RedisLink {
   return linkTo(parseRedisUrl(url), connectWith)(new Heard())
 }
 
-/** Connects and closes. @returns what `work` answers */
+/** Connects, runs `work` and closes. @returns the result of `work` */
 async function through<Result>(link: RedisLink, work: (link: RedisLink) => Promise<Result>): Promise<Result> {
   try {
     await link.connect()
@@ -56,7 +56,7 @@ describe.each(clientPackages)('$name connects', ({ connectWith }) => {
     const name = Math.random().toString(36)
     await through(linkOf(url(`ann:${ENCODED}@HERE/7`), connectWith), async link => {
       await link.command('', ['SET', name, 'seven'])
-      // What listens is logged in, too.
+      // The connection that listens is logged in, too.
       await link.subscribe('news')
     })
     await server.command('SELECT', 7)

@@ -8,7 +8,7 @@ import { until } from '../support/servers/until.js'
 const UNAVAILABLE = { code: 'UNAVAILABLE' }
 const INDETERMINATE = { code: 'INDETERMINATE' }
 
-/** Waits until commands are answered again. */
+/** Waits until the server replies to commands again. */
 async function recovered(link: RedisLink): Promise<void> {
   await until(async () => (await link.command('', ['PING']).catch(() => undefined)) === 'PONG')
 }
@@ -19,7 +19,7 @@ describe.each(linkWays)('faults with $name', ({ isOwn, open }) => {
     await using opened = await open(server)
     const { link } = opened
     const { epoch } = link
-    // The others wait behind the first one, which a client of the caller's may send again by itself.
+    // The other commands wait behind the first one. An existing client may send that one again by itself.
     const blocked = [['BLPOP', 'nothing', '2'], ['INCR', 'k'], ['PING']].map(args => link.command('', args))
     const outcomes = Promise.allSettled(blocked)
     await until(async () => /blocked_clients:1/.test(String(await server.command('INFO', 'clients'))))
@@ -28,7 +28,7 @@ describe.each(linkWays)('faults with $name', ({ isOwn, open }) => {
       expect(outcome).toMatchObject({ status: 'rejected', reason: INDETERMINATE })
     const refused = performance.now()
     await expect(link.command('', ['PING'])).rejects.toMatchObject(UNAVAILABLE)
-    // Not after a time-out.
+    // The call fails before the timeout.
     expect(performance.now() - refused).toBeLessThan(PATIENCE.answer)
     await server.start()
     await recovered(link)
@@ -47,7 +47,7 @@ describe.each(linkWays)('faults with $name', ({ isOwn, open }) => {
     await expect(link.command('', ['INCR', 'k'])).rejects.toMatchObject(UNAVAILABLE)
     server.resume()
     await recovered(link)
-    // The silent connection for messages was noticed, too, or was still good.
+    // The silent connection for messages was replaced, or still works.
     await until(async () => (await server.command('PUBLISH', 'news', 'x')) === 1)
     await until(() => heard.messages.length > 0)
   })
@@ -76,11 +76,11 @@ describe.each(linkWays)('faults with $name', ({ isOwn, open }) => {
     for (let round = 0; round < 3; round++) {
       const before = link.epoch
       const sent = link.command('', ['BLPOP', 'nothing', '2'])
-      // On a busy machine it may be late before the server is asked.
+      // Handles the rejection now, because on a busy machine the command may fail before the check below.
       sent.catch(() => undefined)
       await until(async () => /blocked_clients:1/.test(String(await server.command('INFO', 'clients'))))
       network.cut()
-      // A client of the caller's may send it again by itself, and be answered only after our time.
+      // An existing client may send the command again by itself, so that the reply comes after our timeout.
       await expect(sent).rejects.toMatchObject(INDETERMINATE)
       await recovered(link)
       expect(link.epoch).toBeGreaterThan(before)
@@ -95,7 +95,7 @@ describe.each(linkWays)('faults with $name', ({ isOwn, open }) => {
     network.replies = 'lose'
     await expect(link.command('', ['PING'])).rejects.toMatchObject(INDETERMINATE)
     network.replies = 'pass'
-    // The old connection never answers again.
+    // The old connection gets no more replies.
     await recovered(link)
   })
 
@@ -110,7 +110,7 @@ describe.each(linkWays)('faults with $name', ({ isOwn, open }) => {
       await server.command('CLIENT', 'KILL', 'TYPE', 'pubsub')
       await until(() => heard.resubscriptions > told)
       heard.messages.length = 0
-      // It is notified when they arrive again, so nothing that is published from now on is missed.
+      // Both channels are subscribed again before the notification, so no later message is missed.
       expect(await server.command('PUBLISH', 'a', 'x')).toBe(1)
       expect(await server.command('PUBLISH', 'b', 'y')).toBe(1)
       await until(() => heard.messages.length === 2)
@@ -128,7 +128,7 @@ describe.each(linkWays)('faults with $name', ({ isOwn, open }) => {
     await server.command('PUBLISH', 'news', 'lost')
     await until(() => network.withheldReplies > 0)
     network.replies = 'pass'
-    // The lost data stays lost: those connections never answer again.
+    // The lost data breaks those connections: they get no more replies.
     await until(() => heard.resubscriptions > 0)
     await server.command('PUBLISH', 'news', 'found')
     await until(() => heard.messages.includes('news: found'))

@@ -24,7 +24,7 @@ async function openOver(redis: object, options: { prefix?: string } = {}): Promi
   return box
 }
 
-/** Keeps a client until the test ends. */
+/** Closes a client at the end of the test. */
 function kept<Client extends { on: (event: 'error', listener: () => void) => unknown }>(
   client: Client,
   close: () => void,
@@ -45,7 +45,7 @@ test.each(clientPackages)('a box over a client of $name, which its owner closes'
     expect(await server.command('KEYS', 'mine:*')).toContain('mine:train')
   })
   await box.close()
-  // It still works, for its owner and for further boxes.
+  // The client still works, for its owner and for other boxes.
   const again = await openOver(given.client)
   expect(await again.mutex('train').run(() => 'done')).toBe('done')
 })
@@ -65,7 +65,7 @@ test('a lock that is handed over while `inspect` reads is shown with one holder'
   const [box, other] = [await openOver(client), await openOver(client)]
   const lock = box.mutex('handed')
   const handOvers: readonly ((held: Grant) => Promise<unknown>)[] = [
-    // To a caller that waited when the queues were read,
+    // To a caller that was waiting when the queues were read,
     async held => {
       await held.release()
       return waiting
@@ -127,7 +127,7 @@ test("the prefix of a client's keys applies to the library's keys", async () => 
   const box = await openOver(client, { prefix: 'locks:' })
   await box.mutex('train').run(async () => {
     expect(await server.command('EXISTS', 'app:locks:train')).toBe(1)
-    // For its owner the client continues as before.
+    // The owner can still use the client as before.
     await client.set('k', 'v')
   })
   expect(await server.command('GET', 'app:k')).toBe('v')

@@ -7,7 +7,7 @@ import { startRedisCluster } from '../support/servers/redis-cluster.js'
 
 const versions: [string, typeof createCluster][] = [
   ['5', createCluster],
-  // The types of the versions differ only in parts that are not used here.
+  // The types of the versions differ only in parts that these tests do not use.
   ['6', createCluster6 as unknown as typeof createCluster],
 ]
 const kinds = ['an object', 'a function'] as const
@@ -30,7 +30,7 @@ test.concurrent.each(versions.flatMap(([version, create]) => kinds.map(kind => (
     await client.connect()
     try {
       await using box = await open({ redis: client })
-      // Keys of every node.
+      // Uses keys of every node.
       for (let count = 0; count < 12; count++) await box.mutex(`key ${count}`).run(() => undefined)
       for (const proxy of proxies.values()) {
         proxy.target = undefined

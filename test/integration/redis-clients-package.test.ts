@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { runWithPackages } from '../support/installed-packages.js'
 import { startRedis, type RedisServer } from '../support/servers/redis.js'
 
-/** Says what opening a box has come to, and which client packages were loaded for it. */
+/** Prints the outcome of opening a box, and the client packages that were loaded for it. */
 const PROGRAM = `
 import { createRequire } from 'node:module'
 import { open } from './signalbox/index.js'

@@ -6,7 +6,7 @@ import { startRedisCluster } from '../support/servers/redis-cluster.js'
 import { startRedisWithSentinel } from '../support/servers/redis-sentinel.js'
 import { startRedis } from '../support/servers/redis.js'
 
-/** Runs a program of `test/redis`, which has to end by itself. */
+/** Runs a program of `test/support/redis`, which must exit by itself. */
 function run(program: string, ...argv: readonly string[]): Promise<Output> {
   const path = fileURLToPath(new URL(`../../build/test/support/redis/${program}.process.js`, import.meta.url))
   return runProgram(process.execPath, [path, ...argv], {

@@ -62,7 +62,7 @@ describe.each(clientPackages)('behind a Sentinel with $name', ({ connectWith }) 
     await servers.failover()
     const connection = await servers.replica.connection()
     await connection.command('AUTH', PASSWORD)
-    // The old master takes writes, which are lost, until the Sentinel has made it a replica.
+    // The old master accepts writes until the Sentinel has made it a replica, and these are lost.
     await until(async () => {
       await link.command('', ['SET', 'k', 'new']).catch(() => undefined)
       return (await connection.command('GET', 'k')) === 'new' && link.epoch > epoch

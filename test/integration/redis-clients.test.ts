@@ -53,7 +53,7 @@ describe.each(linkWays)('a link over $name', ({ isOwn, name, open }) => {
     expect(await run('PING')).toBe('PONG')
     expect(await run('GET', 'absent')).toBeNull()
     expect(await run('MGET', 'absent', 'absent')).toEqual([null, null])
-    // The last few numbers below 2^53 are rounded by the packages; microseconds of the clock are far from there.
+    // The packages round the last few numbers below 2^53. Times in microseconds are far from there.
     expect(await run('INCRBY', 'number', '9007199254740000')).toBe(9007199254740000)
     expect(await run('DECR', 'negative')).toBe(-1)
     expect(await run('EVAL', "return {1, '2', false, {3, {}}, 'ü', true}", '0')).toEqual([
@@ -163,18 +163,18 @@ describe.each(linkWays)('a link over $name', ({ isOwn, name, open }) => {
     await using other = await startRedis()
     const count = async (): Promise<number> => {
       const list = String(await other.command('CLIENT', 'LIST'))
-      // One of them asks this.
+      // One of the connections runs this command.
       return list.trim().split('\n').length - 1
     }
     const another = await open(other)
-    // A client of node-redis that was given carries none of its commands.
+    // An existing client of node-redis sends none of the box's commands, because the box duplicates it.
     const others = !isOwn && name.startsWith('node-redis') ? 1 : 0
     await until(async () => (await count()) === others + 1)
     await another.link.subscribe('a')
     await another.link.subscribe('b')
     expect(await count()).toBe(others + 2)
     await another.link.close()
-    // A client that was given stays.
+    // An existing client stays connected.
     await until(async () => (await count()) === (isOwn ? 0 : 1))
     await another[Symbol.asyncDispose]()
     await until(async () => (await count()) === 0)

@@ -23,7 +23,7 @@ afterAll(async () => {
   await cluster.kill()
 })
 
-/** Boxes as of several processes, on keys that no other test uses. */
+/** Opens boxes that behave as in several processes, on keys that no other test uses. */
 async function boxes(count: number): Promise<Box[] & AsyncDisposable> {
   const prefix = `t${++prefixes}:`
   const all = await Promise.all(Array.from({ length: count }, () => open(`${cluster.url}?prefix=${prefix}`)))
@@ -167,7 +167,7 @@ describe('a slot that moves to another master', () => {
     expect(section.most).toBe(1)
     expect(rising(section.tokens)).toBe(true)
     expect((await store.get('count'))!.value).toBe(counted)
-    // Wake-ups come from the new master now.
+    // Wake-ups now come from the new master.
     const held = await two.mutex(key).acquire()
     const asked = three.mutex(key).acquire()
     await queued(two, key, 1)

@@ -30,12 +30,12 @@ class Pair implements AsyncDisposable {
     return `redis://127.0.0.1:${this.address.port}`
   }
 
-  /** Cuts the replication. From now on the replica misses all writes. */
+  /** Stops replication. The replica misses all later writes. */
   fallBehind(): void {
     this.replication.replies = 'lose'
   }
 
-  /** The replica takes over the address, and the master becomes its replica. Connections to the old master stay. */
+  /** Gives the address to the replica, and makes the master its replica. Connections to the old master stay open. */
   async failOver(): Promise<void> {
     await this.replica.command('REPLICAOF', 'NO', 'ONE')
     this.address.target = this.replica.port
@@ -53,7 +53,7 @@ class Pair implements AsyncDisposable {
   }
 }
 
-/** A box holds a lock and another one waits when the masters that know of it are demoted. */
+/** Expects that a waiter gets its lock although the masters that know the holder and the waiter are demoted. */
 async function waitsOn(one: Box, other: Box, pairs: readonly Pair[]): Promise<void> {
   const held = await one.mutex('key').acquire({ lease: '20s' })
   const waiting = other.mutex('key').acquire({ lease: '20s', wait: '30s' })
@@ -62,7 +62,8 @@ async function waitsOn(one: Box, other: Box, pairs: readonly Pair[]): Promise<vo
   const next = await waiting
   expect(next.token).toBeGreaterThan(held.token)
   const texts = await Promise.all(pairs.map(({ replica }) => replica.command('GET', 'key')))
-  // A grant of a quorum needs a majority of the servers, and the client of another one may still look for its master.
+  // A grant of a quorum needs a majority of the servers. The client of another server may still be looking for its
+  // master.
   const holding = texts.filter(text => String(text).startsWith('signalbox/1'))
   expect(holding.length).toBeGreaterThan(pairs.length / 2)
   await next.release()
@@ -90,7 +91,7 @@ describe.each(boxWays)('a master is demoted behind a stable address: $name', ({ 
     })().catch(() => undefined)
     await until('it is watched', () => watched.includes('old'))
     await pair.failOver()
-    // No further message or change reaches the old master.
+    // No more messages or changes reach the old master.
     await pair.master.command('REPLICAOF', '127.0.0.1', '1')
     await using writer = await open(pair.url)
     await writer.store('s').put('key', 'new')
@@ -103,7 +104,7 @@ describe.each(boxWays)('a master is demoted behind a stable address: $name', ({ 
           () => undefined,
         )
     await until('the reader reads it', async () => (await read()) === 'new')
-    // Any call of the box finds out that its server was demoted.
+    // Any call of the box detects that its server was demoted.
     await until('the watcher is notified', async () => {
       await waiter.box.ping().catch(() => undefined)
       return watched.includes('new')

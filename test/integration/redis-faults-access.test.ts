@@ -10,13 +10,13 @@ import { startRedisWithSentinel } from '../support/servers/redis-sentinel.js'
 import { startRedis, startRedisServers, type RedisServer } from '../support/servers/redis.js'
 
 const page = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8')
-/** The permissions that a user needs, according to the page on Redis. */
+/** The permissions that a user needs, from the page on Redis. */
 const RIGHTS = /^ACL SETUSER locks on >password (.*?)^```/ms.exec(page)![1]!.trim().split(/\s+/)
-/** Its additional permissions for a Cluster, Sentinels and `minReplicas`. */
+/** Additional permissions for a Cluster, Sentinels and `minReplicas`. */
 const ON_CLUSTER = alsoFor('Cluster')
 const BEHIND_SENTINEL = alsoFor('Sentinel')
 const WITH_REPLICAS = alsoFor('`minReplicas`')
-/** The permissions that a user of a Sentinel needs, according to it. */
+/** The permissions that a user of a Sentinel needs, from the same page. */
 const OF_SENTINEL = /^ACL SETUSER locks on >password (.*sentinel.*)$/m.exec(page)![1]!.split(' ')
 
 function alsoFor(what: string): string[] {
@@ -27,13 +27,13 @@ function allow(server: RedisServer, rights: readonly string[]): Promise<unknown>
   return server.command('ACL', 'SETUSER', 'locks', 'on', '>password', ...rights)
 }
 
-/** Lists the commands that a server refused to users, each once. */
+/** Lists the different commands that a server denied to users. */
 async function refused(server: RedisServer): Promise<string[]> {
   const log = (await server.command('ACL', 'LOG')) as string[][]
   return [...new Set(log.map(entry => entry[entry.indexOf('object') + 1]!))]
 }
 
-/** The commands among rights. */
+/** Returns the commands among permissions. */
 function commandsOf(rights: readonly string[]): string[] {
   return rights.filter(right => right.startsWith('+')).map(right => right.slice(1))
 }
@@ -47,7 +47,7 @@ test('every call works with the rights that the page names, and each right is ne
   await allow(server, RIGHTS)
   await server.command('CONFIG', 'RESETSTAT')
   await doEverything(asUser(server.url))
-  // With a full memory the server refuses functions, but no script that frees something.
+  // A server without free memory rejects functions, but accepts scripts that free memory.
   await using box = await open(asUser(server.url))
   const grant = await box.mutex('key').acquire()
   await server.command('CONFIG', 'SET', 'maxmemory', '1')
@@ -59,7 +59,7 @@ test('every call works with the rights that the page names, and each right is ne
 test('every call works on a Cluster with the rights that the page names for it', async () => {
   await using cluster = await startRedisCluster()
   await Promise.all(cluster.nodes.map(node => allow(node, [...RIGHTS, ...ON_CLUSTER])))
-  // One slot: transactions over several are refused there.
+  // All keys are in one slot, because a box rejects transactions over several slots.
   await doEverything(asUser(cluster.url).replace('app:', 'app:{1}'))
   await doEverything(asUser(cluster.url).replace('app:', 'app:{2}'))
   for (const node of cluster.nodes) expect(await refused(node)).toEqual([])
@@ -90,7 +90,7 @@ test('locks over a quorum work with the same rights on each server', async () =>
     const held = await one.mutex('key').acquire({ lease: 600 })
     const asked = other.mutex('key').acquire()
     await queued(one, 'key', 1)
-    // Renewed more than once meanwhile.
+    // The grant is renewed more than once in the meantime.
     await pause(800)
     held.assertHeld()
     await held.release()
@@ -158,7 +158,7 @@ test('names that the rights do not cover give a typed error, and existing data s
 
 test('without a right to channels no write is partial, and locks work', async () => {
   await using server = await startRedis()
-  // A new user has no channels by default.
+  // Resets the channels, because a new user has none by default.
   await allow(server, [...RIGHTS, 'resetchannels'])
   await using owner = await open(`${server.url}?prefix=app:`)
   await owner.store('s').put('key', 'value')
@@ -175,7 +175,7 @@ test('without a right to channels no write is partial, and locks work', async ()
   expect((await owner.store('s').get('key'))!.value).toBe('value')
   expect(await owner.store('s').get('more')).toBeUndefined()
   expect(await server.command('EXISTS', 'app:signalbox:1:{}:ids:s/key')).toBe(0)
-  // No waiter is woken, but the released key is free, and the next waiter that checks in gets it.
+  // Nothing wakes the waiter, but the released key is free, and the next waiter that checks in gets it.
   const held = await box.mutex('key').acquire()
   const asked = other.mutex('key').acquire({ lease: 600 })
   await queued(owner, 'key', 1)
@@ -204,7 +204,7 @@ test('a right that is taken away gives a typed error where it is needed', async 
   )
   expect(await complaintOf(held.release())).toMatch(/^UNAVAILABLE: could not release "key" on .*can't run/)
   await allow(server, ['+del'])
-  // The box now releases the locks that it could not release then.
+  // The box now releases the locks that it could not release before.
   await expect.poll(() => server.command('EXISTS', 'app:key')).toBe(0)
   for (const reader of readers) await reader.release()
 })

@@ -7,8 +7,8 @@ import { RedisPlace, through } from '../support/redis/place.js'
 import type { Proxy } from '../../apps/chaos/servers/proxy.js'
 
 /**
- * A box behind a network, which has been used, so that the script is known to the server; and one with a direct
- * connection.
+ * Opens a box behind a network, and another box with a direct connection. Uses both, so that the server knows the
+ * script.
  */
 async function start() {
   const here = await RedisPlace.start()
@@ -19,19 +19,19 @@ async function start() {
   return { here, network, box, other, [Symbol.asyncDispose]: () => here[Symbol.asyncDispose]() }
 }
 
-/** Milliseconds until a held key expires on the server; negative when it is not there. */
+/** Returns the milliseconds until a held key expires on the server; negative if the key is missing. */
 async function left(here: RedisPlace, key: string): Promise<number> {
   return Number(await here.server.command('PTTL', key))
 }
 
-/** Breaks the connections, after which the network works again. */
+/** Cuts the connections and restores the network. */
 function breakUp(network: Proxy): void {
   network.cut()
   network.replies = 'pass'
   network.requests = 'pass'
 }
 
-/** Far less than the leases that would otherwise have to pass, in milliseconds. */
+/** Far less than the leases that a caller would otherwise wait for, in milliseconds. */
 const SOON = 15_000
 
 describe.concurrent('an answer that is lost', () => {
@@ -79,7 +79,7 @@ describe.concurrent('an answer that is lost', () => {
   test('of a release does not keep the lock from waiters of the same box', async () => {
     await using started = await start()
     const { here, network, box, other } = started
-    // The other box has a permit, so this box does not pass its own on without a release.
+    // The other box has a permit, so this box must release its permit on the server instead of passing it on.
     const both = { max: 2 }
     await other.semaphore('key', both).acquire()
     const permits = box.semaphore('key', both)
@@ -87,20 +87,20 @@ describe.concurrent('an answer that is lost', () => {
     let asked = permits.acquire({ lease: '60s' })
     await queued(other, 'key', 1)
     await held.release()
-    // From here on wake-ups arrive.
+    // Wake-ups arrive from now on.
     held = await asked
     asked = permits.acquire({ lease: '60s' })
     await queued(other, 'key', 1)
-    // Behind the answer that it stands in the queue.
+    // Waits until the reply that the request is queued has arrived.
     await box.store('s').get('k')
     network.replies = 'lose'
     const released = codeOf(held.release())
     await until('it is done', async () => (await locks(other, 'key'))[0]?.holders.length !== 2)
     network.replies = 'pass'
-    // The connection of wake-ups lives on.
+    // Cuts only the connection for commands. The one for wake-ups stays.
     await here.server.command('CLIENT', 'KILL', 'TYPE', 'normal')
     expect(await released).toBe('INDETERMINATE')
-    // By its own look it would come forty seconds later.
+    // Without a wake-up, the waiter would check again only forty seconds later.
     expect(await timed(async () => (await asked).release())).toBeLessThan(SOON)
   })
 
@@ -205,13 +205,13 @@ describe.concurrent('the connection that wake-ups come on', () => {
       const asked = box.mutex('key').acquire()
       await queued(other, 'key', 1)
       const cut = (): Promise<unknown> => here.server.command('CLIENT', 'KILL', 'TYPE', 'pubsub')
-      // Before the wake-up is sent, and when it is on its way.
+      // Cuts the connection before the wake-up is sent, or while it is on its way.
       const cutting = round % 2 === 0 ? cut() : undefined
       const took = await timed(async () => {
         await held.release()
         await Promise.all([cutting ?? cut(), asked])
       })
-      // By its own look it would come twenty seconds later.
+      // Without a wake-up, the waiter would check again only twenty seconds later.
       expect(took).toBeLessThan(SOON)
       await (await asked).release()
     }

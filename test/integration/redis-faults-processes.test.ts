@@ -5,7 +5,7 @@ import { locks, pause, queued, soFar, until } from '../../packages/conformance/s
 import { fight } from '../support/file/fight.js'
 import { RedisPlace } from '../support/redis/place.js'
 
-/** Milliseconds until a held key expires on the server. */
+/** Returns the milliseconds until a held key expires on the server. */
 async function left(here: RedisPlace, key: string): Promise<number> {
   return Number(await here.server.command('PTTL', key))
 }
@@ -29,7 +29,7 @@ describe.concurrent('a holder that is stopped past its lease', () => {
     expect(await spinning).toMatchObject({ passedLate: 0, code: 'LOST' })
     expect(await loss).toBe('LOST')
     await expect(holder.release('it')).rejects.toMatchObject({ code: 'LOST' })
-    // By then, its keeper and its releases in the background have ended.
+    // By then, the background renewals and releases of the lost grant have ended.
     await pause(500)
     next.assertHeld()
     expect(await left(here, 'key')).toBeGreaterThan(next.expiresIn() - 1)
@@ -84,7 +84,7 @@ describe.concurrent('waiters', () => {
     await queued(box, 'key', 2)
     await Promise.all([holder.kill(), first.kill()])
     const lapses = systemClock.now() + (await left(here, 'key'))
-    // The dead waiter's turn costs the others at most a window of a second.
+    // The turn of the dead waiter delays the others by at most a window of a second.
     const grant = await asked
     expect(systemClock.now()).toBeGreaterThan(lapses - 50)
     expect(systemClock.now()).toBeLessThan(lapses + 4000)
@@ -97,7 +97,7 @@ describe.concurrent('waiters', () => {
     const others = await here.boxes(3)
     const late: number[] = []
     for (let round = 0; round < 2; round++) {
-      // As it is when the process is dead: one that lives says so when its lease is over.
+      // Simulates a dead holder. A live one would report the end of its lease.
       const dead = `signalbox/1 dead.${round} 1 1 {"host":"here","pid":1}`
       await here.server.command('SET', 'key', dead, 'PX', 2000)
       const served: number[] = []
@@ -112,7 +112,7 @@ describe.concurrent('waiters', () => {
       await Promise.all(asked)
       expect(served).toEqual([0, 1, 2])
     }
-    // The first waiter polls 50 ms after the key has expired. On a busy machine it may be late, but not always.
+    // The first waiter polls 50 ms after the key has expired. On a busy machine it may be late, but not in every round.
     expect(Math.min(...late)).toBeLessThan(300)
   })
 
@@ -125,7 +125,7 @@ describe.concurrent('waiters', () => {
     await queued(one, 'key', 1)
     const behind = other.mutex('key').acquire()
     await queued(one, 'key', 2)
-    // It has entered its channel by now, so that the wake-up lies in its socket when it continues.
+    // Waits until the waiter has subscribed, so that the wake-up is in its socket when it continues.
     await until('it is heard', async () => {
       const channels = (await here.server.command('PUBSUB', 'CHANNELS', '*')) as string[]
       return channels.some(channel => channel.endsWith(waiter.session))

@@ -10,7 +10,7 @@ import { RedisPlace, through } from '../support/redis/place.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
 import { startRedis } from '../support/servers/redis.js'
 
-/** Far less than the leases that would otherwise have to pass, in milliseconds. */
+/** Far less than the leases that a caller would otherwise wait for, in milliseconds. */
 const SOON = 15_000
 
 describe.concurrent('a server that is killed and comes back empty', () => {
@@ -42,7 +42,7 @@ describe.concurrent('a server that stands still', () => {
     const held = await one.mutex('key').acquire({ lease: 3000 })
     const asked = other.mutex('key').acquire()
     await queued(one, 'key', 1)
-    // Its renewal falls into this.
+    // The grant is due for renewal while the server is paused.
     await pause(700)
     here.server.pause()
     const written = one.store('s').put('k', 1)
@@ -65,7 +65,7 @@ describe.concurrent('a server that stands still', () => {
     here.server.pause()
     const lost = new Promise(resolve => held.signal.addEventListener('abort', resolve))
     const deadline = performance.now() + held.expiresIn()
-    // A waiter whose wait is over is rejected at once.
+    // A waiter whose wait has ended is rejected immediately.
     expect(await codeOf(other.mutex('key').acquire({ wait: 200 }))).toBe('TIMED_OUT')
     await lost
     expect(performance.now()).toBeGreaterThan(deadline - 50)
@@ -117,7 +117,7 @@ describe.concurrent('a server whose memory is full', () => {
     await queued(one, 'a', 1)
     await server.command('SETRANGE', 'junk', 3_000_000, 'x')
     await server.command('CONFIG', 'SET', 'maxmemory', '2mb')
-    // Asked by a box that has nothing to renew: Redis refuses nothing more in a script that has written something.
+    // A box without renewals makes these calls, because Redis rejects no command of a script that has already written.
     const refused = [
       () => asking.mutex('new').acquire(),
       () => asking.mutex('new').tryAcquire(),
@@ -129,7 +129,7 @@ describe.concurrent('a server whose memory is full', () => {
       () => store.transaction(['value'], transaction => transaction.put('value', 'after'), { id: 'one' }),
     ]
     for (const attempt of refused) expect(await complaintOf(attempt())).toMatch(/^UNAVAILABLE: .*OOM/)
-    // The server does not refuse all operations of one message together.
+    // The server does not reject all operations of one message together.
     const together = [asking.mutex('new').acquire(), store.get('value'), asking.mutex('a').tryAcquire()]
     expect(await Promise.all(together.map(codeOf))).toEqual(['UNAVAILABLE', undefined, undefined])
     await pause(2 * lease)
@@ -198,7 +198,7 @@ describe.concurrent('a server that may not be written to', () => {
     const held = await box.mutex('key').acquire()
     await box.store('s').put('key', 'value')
     await here.server.copied()
-    // As a manager without Sentinel does, which leaves the connections of clients alone.
+    // Simulates a manager other than Sentinel, which does not close the connections of clients.
     await replica.command('REPLICAOF', 'NO', 'ONE')
     await here.server.command('REPLICAOF', '127.0.0.1', replica.port)
     network.target = replica.port
@@ -218,7 +218,7 @@ describe.concurrent('code', () => {
     { what: 'functions', config: [], flush: ['FUNCTION', 'FLUSH'], loads: 'function|load' },
     {
       what: 'scripts',
-      // As on a server that has no functions.
+      // Simulates a server without functions.
       config: ['rename-command FCALL ""'],
       flush: ['SCRIPT', 'FLUSH'],
       loads: 'eval',
@@ -279,7 +279,7 @@ describe.concurrent('code', () => {
     const box = await here.box()
     const held = await box.mutex('key').acquire({ lease: '60s' })
     const { requests } = new Names('', false).group('')
-    // A crowd that it takes long to look at.
+    // Creates so many requests that checking them takes long.
     await here.server.command(
       'EVAL',
       `for i = 1, ARGV[1] do
@@ -393,7 +393,7 @@ test('a key of another type is refused with that reason, and stays as it is', as
     await server.command('DEL', 'key')
     await box.mutex('key').run(() => undefined)
   }
-  // One that takes the place of a held key is not released in its stead.
+  // A release does not delete a key that has replaced the held key.
   const held = await box.mutex('key').acquire({ lease: 1000 })
   await server.command('DEL', 'key')
   await server.command('RPUSH', 'key', 'x')
@@ -436,7 +436,7 @@ test("another program's data in place of a value is reported, and keeps no key l
       store.transaction(['good', key], transaction => transaction.get(key), { lease: '60s' })
     await expect(both(), key).rejects.toMatchObject(told)
     await free('good', key)
-    // One that had to wait for its locks learns of it as well.
+    // A transaction that had to wait for its locks gets the same error.
     const held = await other.mutex(`s/${key}`).acquire()
     const asked = both()
     asked.catch(() => undefined)
@@ -475,7 +475,7 @@ test("of transactions that commit together only those with another program's dat
   const change = (key: string, id?: string): Promise<unknown> =>
     store.transaction([key], transaction => transaction.put(key, 'new'), id === undefined ? {} : { id })
   for (const spoiled of ['text', 'far', 'hash', 'ids']) {
-    // While the first is under way the others gather.
+    // The other transactions gather while the first one is running.
     const first = change('first')
     const good = ['a', 'b', 'c', 'd'].map(key => change(key, `${spoiled} ${key}`))
     const bad = change(spoiled, 'one')
@@ -519,7 +519,7 @@ test("another program's data in place of the lock table is reported with its key
     })
     const simple = [() => one.mutex('key').acquire(), () => one.mutex('key').tryAcquire()]
     for (const attempt of [
-      // Those look at no requests.
+      // These calls read no requests.
       ...(name === requests ? [] : simple),
       () => one.readWriteLock('key').read.run(() => 'inside'),
       () => one.semaphore('key', { max: 2 }).acquire(),
@@ -545,7 +545,7 @@ test('a lock can not have the name of an internal key', async () => {
   for (const [prefix, start] of [
     ['app:', 'app:'],
     ['', ''],
-    // The prefix has the beginning of the names of another.
+    // This prefix begins like the internal keys of another prefix.
     ['app:signalbox:', 'app:signalbox:'],
   ] as const) {
     const box = await here.box(`${server.url}?prefix=${prefix}`)

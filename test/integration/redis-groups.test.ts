@@ -10,10 +10,10 @@ import { startRedis, type RedisServer } from '../support/servers/redis.js'
 import { SESSIONS, type Session } from '../support/table-world.js'
 
 const HISTORIES = 90
-/** Number of calls of a history. */
+/** Number of calls in a history. */
 const CALLS = 60
 const KEYS = ['a', '#b'] as const
-/** More readers than a history has. */
+/** More readers than a history has, so no group is formed. */
 const NO_GROUPS = 1_000_000
 
 let server: RedisServer
@@ -41,7 +41,7 @@ test(
   },
 )
 
-/** Has two scripts go through a random history side by side. */
+/** Applies a random history to two scripts, and compares them. */
 async function compare(seed: number, grouped: Side, single: Side): Promise<void> {
   const random = new Random(seed)
   const history: string[] = []
@@ -50,7 +50,7 @@ async function compare(seed: number, grouped: Side, single: Side): Promise<void>
   for (let call = 0; call < CALLS; call++) {
     now += random.below(2) === 0 ? 0 : [1, 30, 400, 1100, 6000][random.below(random.below(4) === 0 ? 5 : 2)]!
     const session = SESSIONS[random.below(SESSIONS.length)]!
-    // A call keeps its first reading of a group for its other operations.
+    // Within a call, the script keeps what it first read of a group.
     const batch = Array.from({ length: 1 + random.below(4) }, (_, index) =>
       randomOperation(random, `${session}.${call}-${index}`, requests, seed % 4),
     )
@@ -70,7 +70,7 @@ async function compare(seed: number, grouped: Side, single: Side): Promise<void>
   }
 }
 
-/** A random operation, mostly of readers or permit holders. @param kind of the history: 0 has both */
+/** Returns a random operation, mostly of readers or holders of permits. @param kind of the history: 0 has both */
 function randomOperation(random: Random, id: string, requests: LockRequest[], kind: number): Operation {
   const claim = (key: string): Claim => {
     if (random.below(8) === 0) return { key, mode: 'exclusive' }
@@ -111,7 +111,7 @@ function randomOperation(random: Random, id: string, requests: LockRequest[], ki
 }
 
 /**
- * Learns that a downgraded request has other claims. A box downgrades exclusive grants only. The script also does so with
+ * Replaces the claims of a downgraded request. A box downgrades only exclusive grants. The script also downgrades
  * permits, and then puts a reader before the group.
  */
 function downgraded(operation: Operation, requests: LockRequest[]): void {
@@ -122,7 +122,7 @@ function downgraded(operation: Operation, requests: LockRequest[]): void {
   requests[place] = lockRequest(request.id, claims)
 }
 
-/** A script, and the numbers of its grants. */
+/** A script, with the numbers of its grants. */
 class Side {
   readonly #numbers = new Map<string, number>()
 
@@ -141,7 +141,7 @@ class Side {
   }
 }
 
-/** A group has one time at which it ends, the earliest of its members. So a script with groups may look earlier. */
+/** Compares outcomes. A group ends when the earliest of its members ends, so a script with groups may check earlier. */
 function sameOutcome(single: unknown, grouped: unknown): void {
   expect(withoutNumbers(grouped)).toEqual(withoutNumbers(single))
   for (const time of ['checkInAfter', 'next'] as const) {

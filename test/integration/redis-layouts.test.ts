@@ -30,7 +30,7 @@ async function boxOf(layout: Layout): Promise<Box> {
   return box
 }
 
-/** Messages on channels that match, as they come: channel and text. */
+/** Collects messages on channels that match a pattern, as channel and text. */
 async function heard(pattern: string): Promise<string[]> {
   const messages: string[] = []
   const client = new Redis(server.url)
@@ -40,7 +40,7 @@ async function heard(pattern: string): Promise<string[]> {
   return messages
 }
 
-/** How a key of each type is made that a lock's is not. */
+/** Commands that create a key of each type, with other content than a lock's. */
 const MAKING: Readonly<Record<string, readonly (string | number)[]>> = {
   string: ['SET', 'value'],
   hash: ['HSET', 'field', 'value'],
@@ -55,7 +55,7 @@ async function make(type: string, key: string): Promise<void> {
   await server.command(command!, key, ...rest)
 }
 
-/** Replaces a key by one of another type. No client finds the key free in between. */
+/** Replaces a key with one of another type. The key is never free in between. */
 async function replace(type: string, key: string): Promise<void> {
   const [command, ...rest] = MAKING[type]!
   const script = "redis.call('DEL', KEYS[1]) return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))"
@@ -95,7 +95,7 @@ describe.each<[Layout, readonly string[], string]>([
     expect(await box.mutex(`${key} that is free`).isLocked()).toBe(false)
     await server.command('DEL', key)
     expect(await mutex.isLocked()).toBe(false)
-    // A key that several holders have had stays for a moment.
+    // A key with several holders stays for a moment after their releases.
     const readers = await Promise.all([1, 2].map(() => box.readWriteLock(key).read.acquire()))
     expect(await mutex.isLocked()).toBe(true)
     for (const reader of readers) await reader.release()
@@ -119,7 +119,7 @@ describe.each<[Layout, readonly string[], string]>([
       await expect(box.mutex('free', key).acquire()).rejects.toMatchObject(expected)
       expect(await server.command('TYPE', key)).toBe(type)
       expect(await server.command('DUMP', key)).toBe(before)
-      // The other key was not taken, nor the box harmed.
+      // The other key stays free, and the box still works.
       await (await box.mutex('free').acquire({ wait: 0 })).release()
       await server.command('DEL', key)
       await (await box.mutex(key).acquire({ wait: 0 })).release()
@@ -130,7 +130,7 @@ describe.each<[Layout, readonly string[], string]>([
       const key = randomUUID()
       const grant = await box.mutex(key).acquire({ lease: 600 })
       await replace(type, key)
-      // The renewals fail, and it is not known any more whether it is held.
+      // Renewals fail, so the box can't know whether it still holds the key.
       await until(() => grant.signal.aborted)
       await expect(grant.release()).rejects.toThrow(LostError)
       expect(await server.command('TYPE', key)).toBe(type)
@@ -142,7 +142,7 @@ describe.each<[Layout, readonly string[], string]>([
       const other = await boxOf(layout)
       const key = randomUUID()
       const grant = await box.mutex(key).acquire({ lease: 60_000, renew: false })
-      // Its place in the queue is kept for a lease, in which the key might be put right.
+      // The queue keeps the request for a lease, in which somebody might repair the key.
       const asked = other.mutex(key).acquire({ lease: 500 })
       asked.catch(() => undefined)
       await until(async () => {
@@ -150,7 +150,7 @@ describe.each<[Layout, readonly string[], string]>([
         return false
       })
       await replace(type, key)
-      // A box looks again when its subscriptions were lost, so nothing has to wait for the holder's lease to end.
+      // A box checks again when its subscriptions are lost, so the test does not wait for the holder's lease to end.
       await server.command('CLIENT', 'KILL', 'TYPE', 'pubsub')
       await expect(asked).rejects.toMatchObject(expected)
       await grant.release().catch(() => undefined)
@@ -209,7 +209,7 @@ describe('the layout of Redisson', () => {
       await grant.release()
       await until(() => messages.length === 3)
       expect(messages).toEqual([`${channel} 0`, `${channel}:dead:1 0`, `${channel}:live:2 0`])
-      // Its own clients keep that list.
+      // Redisson's own clients maintain that list.
       expect(await server.command('LLEN', `redisson_lock_queue:${name}`)).toBe(3)
     },
   )
@@ -240,7 +240,7 @@ describe('the layout of Redisson', () => {
     const listeners = async (): Promise<unknown> =>
       ((await server.command('PUBSUB', 'NUMSUB', 'redisson_lock__channel:{theirs}')) as unknown[])[1]
     await until(async () => (await listeners()) === 1)
-    // It is woken once when wake-ups begin to arrive.
+    // The first wake-up comes when the subscription begins.
     await until(() => woken.length === 1)
     await server.command('DEL', 'theirs')
     await server.command('PUBLISH', 'redisson_lock__channel:{theirs}', '0')
@@ -256,7 +256,7 @@ describe('the layout of Redisson', () => {
     const page = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8')
     const common = /^ACL SETUSER locks on >password (.*?)^```/ms.exec(page)![1]!.trim().split(/\s+/)
     const [, keys, channels, commands] = /also needs `(\S+)`, `(\S+)`,\s+`(.*)`/.exec(page)!
-    // Servers before 7.2 don't know this one, which client packages send and do without.
+    // Servers before 7.2 don't know this command. Client packages send it, but do not need it.
     const known = common.filter(right => right !== '+client|setinfo')
     const rights = [...known, keys!, channels!, ...commands!.split(' ')]
     await server.command('ACL', 'SETUSER', 'locks', 'on', '>password', ...rights)
@@ -279,7 +279,7 @@ describe('the layout of Redisson', () => {
     await (await second).release()
     await server.command('ACL', 'DELUSER', 'locks')
     const denied = (await server.command('ACL', 'LOG')) as string[][]
-    // Pairs of names and values. The fourth value is the refused command or key.
+    // Entries are pairs of names and values. The fourth value is the denied command or key.
     const refused = denied.map(entry => entry[7]).filter(what => !what!.startsWith('client'))
     expect(refused).toEqual([])
   })
@@ -298,7 +298,7 @@ describe('the layout of Redisson', () => {
 })
 
 describe('behind a foreign holder', () => {
-  /** Boxes that wait for a key of a foreign client, in order. */
+  /** Opens boxes that wait for a key of a foreign client, in order. */
   async function waiting(key: string, count: number): Promise<{ boxes: Box[]; asked: Promise<Grant>[] }> {
     await server.command('SET', key, 'foreign', 'PX', 60_000)
     const boxes: Box[] = []
@@ -307,7 +307,7 @@ describe('behind a foreign holder', () => {
       const box = await boxOf('string')
       boxes.push(box)
       asked.push(box.mutex(key).acquire({ lease: 10_000 }))
-      // A box that is closed before notifies its waiters.
+      // A box that closes before the grant rejects its waiters.
       asked.at(-1)!.catch(() => undefined)
       await until(async () => {
         for await (const { waiters } of box.inspect(key)) return waiters.length === place
@@ -325,7 +325,7 @@ describe('behind a foreign holder', () => {
     const after = await server.calls()
     const passed = performance.now() - from
     const looks = (after['fcall'] ?? 0) - (before['fcall'] ?? 0)
-    // Timers are late on a loaded machine, and never early.
+    // Timers are late on a busy machine, but never early.
     expect(looks).toBeGreaterThan(0)
     expect(looks).toBeLessThanOrEqual(passed / 20 + 1 + 5 * (passed / 2000 + 1))
     await server.command('DEL', 'looked at')
@@ -342,7 +342,7 @@ describe('behind a foreign holder', () => {
     const never = dead.mutex('stalled').acquire({ lease: 60_000 })
     never.catch(() => undefined)
     await until(() => engine.count('checkIn') > 0)
-    // From now on nothing comes from it.
+    // From now on, the box sends and receives nothing.
     engine.intercept = () => new Promise(() => undefined)
     engine.delivers = () => false
     const next = await boxOf('string')
@@ -354,13 +354,13 @@ describe('behind a foreign holder', () => {
     await server.command('DEL', 'stalled')
     const from = performance.now()
     await (await grant).release()
-    // Its own check-in, and the claim window of the waiter that does not check in; not the lease of the dead holder.
+    // Waits for its own check-in and for the claim window of the dead waiter, but not for the dead waiter's lease.
     expect(performance.now() - from).toBeLessThan(20_000)
     engine.restore()
   })
 })
 
-/** The fields of a hash with their values, that of Signalbox first. */
+/** Returns the fields of a hash with their values, first that of Signalbox. */
 async function fieldsOf(key: string): Promise<string[]> {
   const [...all] = (await server.command('HGETALL', key)) as string[]
   const fields: string[] = []

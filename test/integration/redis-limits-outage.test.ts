@@ -17,7 +17,7 @@ afterEach(() => {
   }
 })
 
-/** The limiters, by their policy while the engine is unavailable. */
+/** Options of the limiters, by their policy while the engine is unavailable. */
 const policies = {
   error: { limit: 100, per: '1h', onUnavailable: 'error' },
   closed: { limit: 100, per: '1h', onUnavailable: 'closed' },
@@ -27,7 +27,10 @@ const policies = {
 
 type Policy = keyof typeof policies
 
-/** Starts a server with a path for each policy. Returns a function that requests one, and gives the answer as text. */
+/**
+ * Starts a server with a path for each policy. Returns a function that requests a path and returns the response as
+ * text.
+ */
 async function limitedServer(box: Box): Promise<(policy: Policy) => Promise<string>> {
   const middlewares = new Map<string, Middleware>()
   for (const [name, options] of Object.entries(policies)) {
@@ -48,7 +51,7 @@ async function limitedServer(box: Box): Promise<(policy: Policy) => Promise<stri
   }
 }
 
-/** The engine is away from here on: what requests to each path meet. */
+/** Expects the responses for each policy while the engine is unavailable. */
 async function meetTheOutage(request: (policy: Policy) => Promise<string>): Promise<void> {
   const unavailable = /^(503 UNAVAILABLE|504 INDETERMINATE), no limit told$/
   const [error, closed, open, ...shared] = await Promise.all([
@@ -62,13 +65,13 @@ async function meetTheOutage(request: (policy: Policy) => Promise<string>): Prom
   expect(error).toMatch(unavailable)
   expect(closed).toMatch(unavailable)
   expect(open).toBe('200 welcome, no limit told')
-  // A third of six.
+  // This process has a share of two: a third of six.
   expect(shared.sort()).toEqual([
     '200 welcome, no limit told',
     '200 welcome, no limit told',
     '429 refused, no limit told',
   ])
-  // And as long as it lasts: the limit of this process is one.
+  // A share holds for the whole outage. The limit of `open` in this process is one.
   expect(await request('open')).toBe('429 refused, no limit told')
   expect(await request('share')).toBe('429 refused, no limit told')
   expect(await request('error')).toMatch(unavailable)
@@ -102,7 +105,7 @@ test('requests are treated the same while Redis hangs', async () => {
   here.server.pause()
   await meetTheOutage(request)
   here.server.resume()
-  // Requests during the stop may have been counted.
+  // Requests during the pause may have been counted.
   for (const policy of ['error', 'closed', 'open', 'share'] as const) {
     await until('it is counted again', async () => (await request(policy)).includes('"default";r='))
   }

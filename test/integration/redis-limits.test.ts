@@ -21,7 +21,7 @@ test('an idle limiter leaves nothing behind after its window', async () => {
   await limiter.acquire(2)
   await limiter.key('amy').acquire()
   expect(await here.server.command('DBSIZE')).toBe(2)
-  // Enough that the server stores most of them in a short form.
+  // Acquires so many permits that the server stores most of them in a compact form.
   const many = box.limiter('many', { limit: 1000, per: 300 })
   for (let turn = 0; turn < 200; turn++) await many.acquire()
   await pause(300)
@@ -75,7 +75,7 @@ test('a limit continues after a failover from the state of the replica', async (
   await servers.master.copied()
   const asked = waiting.acquire()
   await servers.failover()
-  // Until the Sentinel has made it a replica the old master takes writes, and those are lost.
+  // The old master accepts writes until the Sentinel has made it a replica, and these are lost.
   await servers.master.kill()
   await asked
   for (const box of [one, other]) {

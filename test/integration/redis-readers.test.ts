@@ -7,7 +7,7 @@ const KEY = 'pages'
 const QUEUES = 'signalbox:1:{}:queues'
 const REQUESTS = 'signalbox:1:{}:requests'
 
-/** This many readers, each with a request of its own. */
+/** Acquires this number of read locks, each with a request of its own. */
 function readers(box: Box, count: number, lease = 60_000) {
   const one = () => box.readWriteLock(KEY).read.acquire({ lease, ownRequest: true })
   return Promise.all(Array.from({ length: count }, one))
@@ -24,7 +24,7 @@ test.concurrent('a request for a key reads as few records beside a thousand read
     return (await here.server.calls())['hget']!
   }
   const some = await readers(box, 20)
-  // The walk that finds enough readers makes the group.
+  // The first scan that finds enough readers creates the group.
   await read()
   const few = await read()
   const all = [...some, ...(await readers(box, 980))]

@@ -4,13 +4,13 @@ import { pause, queued, until } from '../../packages/conformance/src/time.js'
 import { codeOf } from '../support/redis/outcome.js'
 import { RedisPlace } from '../support/redis/place.js'
 
-/** Waits until nothing is left in Redis but the counter. */
+/** Waits until Redis contains nothing but the counter. */
 async function onlyTheCounter({ server }: RedisPlace): Promise<void> {
   await until('only the counter is left', async () => Number(await server.command('DBSIZE')) <= 1)
   expect(await server.command('SCAN', 0, 'COUNT', 1000)).toEqual(['0', ['signalbox:1:{}:numbers']])
 }
 
-/** Everything that can be locked, over keys of one name, taken and asked for by two boxes at once. */
+/** Acquires all kinds of locks with two boxes at the same time. All keys contain the name. */
 async function useAll(one: Box, other: Box, name: string): Promise<void> {
   const stay = (): Promise<void> => pause(5)
   await Promise.all(
@@ -76,7 +76,7 @@ describe.concurrent('a key that was used once leaves nothing behind', () => {
     const patient = ask(one)
     await until('all of them wait', async () => (await recorded()) === 40)
     expect(new Set(await ask(other, 100))).toEqual(new Set(['TIMED_OUT']))
-    // The others still know of whom they wait for.
+    // The waiters still have the requests of those for which they wait.
     expect(await recorded()).toBeGreaterThanOrEqual(40)
     abort.abort()
     expect(new Set(await patient)).toEqual(new Set(['ABORTED']))
@@ -100,7 +100,7 @@ describe.concurrent('a key that was used once leaves nothing behind', () => {
       await queued(box, key, 1)
     }
     await Promise.all([one.kill(), other.kill()])
-    // No request is made for the keys again.
+    // Nobody requests the keys again.
     await onlyTheCounter(here)
   })
 

@@ -11,7 +11,7 @@ import { startRedisWithSentinel } from '../support/servers/redis-sentinel.js'
 import { quorumUrl } from '../support/servers/quorum.js'
 import { startRedis, startRedisServers, type RedisServer } from '../support/servers/redis.js'
 
-/** Of those that are renewed, in milliseconds. */
+/** Lease of renewed grants, in milliseconds. */
 const LEASE = 1500
 
 let master: RedisServer
@@ -23,7 +23,7 @@ beforeAll(async () => {
   await follows(master)
 })
 
-/** Settles when the replica of a master is in step with it. */
+/** Waits until the replica of a master is connected. */
 async function follows(server: RedisServer): Promise<void> {
   await until('the replica follows', async () =>
     String(await server.command('INFO', 'replication')).includes('state=online'),
@@ -52,7 +52,7 @@ test('with minReplicas a grant or commit is on a replica, and fails without one'
       key,
       message: expect.stringMatching(`${key}.* 0 of 1 replicas`) as string,
     })
-    // Operations that need no replica do not wait for others of the same message.
+    // Operations that need no replica do not wait for others in the same message.
     const read = store.get('value')
     await expect(box.mutex('key').acquire()).rejects.toMatchObject(told('key'))
     expect(await read).toMatchObject({ value: 19 })
@@ -61,7 +61,7 @@ test('with minReplicas a grant or commit is on a replica, and fails without one'
     await expect(
       store.transaction(['value', 'more'], transaction => transaction.put('more', 1)),
     ).rejects.toMatchObject(told('s/more, s/value'))
-    // It is given back in the background, so that no request waits for a grant without a holder.
+    // The box releases the lock in the background, so that no other request waits for a grant without a holder.
     await until('the key is free', async () => (await master.command('EXISTS', 'key')) === 0)
   } finally {
     replica.resume()
@@ -113,7 +113,7 @@ test('a renewal that no replica has does not count, so the lease ends before a f
       return { key, opened, held: await opened.box.mutex(key).acquire({ lease: LEASE }) }
     }),
   )
-  // Renewals that the replica has count.
+  // Renewals that have reached the replica extend the lease.
   await pause(LEASE * 1.5)
   for (const { held } of holders) held.assertHeld()
   network.replies = 'lose'
@@ -153,12 +153,12 @@ test('a repeated commit does not count as committed if no replica has it', async
     )
   await expect(change(() => copy.pause())).rejects.toMatchObject({ code: 'INDETERMINATE' })
   copy.resume()
-  // A caller that learns that it was created before finds it on the replica.
+  // A caller that learns that the change was applied before finds it on the replica.
   expect(await change(() => undefined)).toMatchObject({ applied: false })
   expect(await copy.command('GET', 'signalbox:1:{}:value:s/value')).toMatch(/ 1$/)
 })
 
-/** A lease that is renewed lasts while a replica has its renewals, and ends when that one is stopped. */
+/** Expects that a renewed grant lasts while its renewals reach a replica, and is lost while that replica is stopped. */
 async function endsWithout(replica: RedisServer, held: Grant, lease = LEASE): Promise<void> {
   await pause(lease)
   held.assertHeld()
@@ -184,11 +184,11 @@ test('on a Cluster a renewal counts only when a replica of the master that did i
   const from = await cluster.masterOf('key')
   await endsWithout(await cluster.replicaOf(from), await box.mutex('key').acquire({ lease: LEASE }))
 
-  // While a slot is moved, a command whose keys have all gone already is executed by the master that they went to.
+  // While a slot moves, the new master executes a command if all its keys have moved.
   const held = await box.mutex('key').acquire({ lease: LEASE })
   const asked = other.mutex('key').acquire()
   await queued(other, 'key', 1)
-  // While any of its keys is missing, it executes no command.
+  // The new master executes no command as long as one of its keys is missing.
   const { signs } = new Names('', true).group('key')
   await until('a sign of life has come', async () => (await from.command('EXISTS', signs)) === 1)
   const to = cluster.masters.find(master => master !== from)!
@@ -208,7 +208,7 @@ test('a renewal needs a majority of servers whose replicas have it', async () =>
   try {
     await Promise.all(masters.map(follows))
     await using box = await open(quorumUrl(masters, '?minReplicas=1'))
-    // The grant may have the votes of two servers only, until a renewal with a vote missing has failed.
+    // The grant may have only two votes until a renewal with a missing vote has failed.
     const lease = 4000
     const held = await box.mutex('key').acquire({ lease })
     const [first, second] = replicas as [RedisServer, RedisServer]

@@ -4,11 +4,14 @@ import { HELD_LAYOUTS } from '../../src/engines/redis/held-layout.js'
 import { ServerCode } from '../../src/engines/redis/lua/server-code.js'
 import { limitCode, limitLookCode } from '../../src/engines/redis/lua/limit-code.js'
 
-/** The globals that Redis gives to code. */
+/** The globals that Redis defines for code. */
 const globals = 'redis cjson cmsgpack struct bit KEYS ARGV'.split(' ')
-/** That a name is used again in an inner block. */
+/** Code for a name that is redefined in an inner block. */
 const SHADOWING = '4'
-/** Codes for a variable that is not used or not set: a part that two texts share has variables that only one needs. */
+/**
+ * Codes for a variable that is unused or never set. A fragment that two scripts share has variables that only one
+ * needs.
+ */
 const UNUSED = ['211', '221']
 
 test.each([

@@ -50,7 +50,7 @@ describe('the code in Redis', () => {
   )
 
   test('decides many operations of one call as one after another', { timeout: 60_000 }, async () => {
-    // The messages to others are kept in a list.
+    // Records the messages to others in a list.
     const text = atSetTime(tableCode()).replaceAll('try(PUBLISH, ', "call('RPUSH', ")
     const together = new Crowd('together:', await LoadedCode.asFunction(server, text))
     const apart = new Crowd('apart:', await LoadedCode.asScript(server, text), 1)
@@ -58,7 +58,7 @@ describe('the code in Redis', () => {
     let now = 1000
     for (let step = 0; step < 3000; step++) {
       if (random.below(3) === 0) now += random.below(random.below(5) === 0 ? 1600 : 30)
-      // Signs of life end after five seconds.
+      // Signs of life expire after five seconds.
       if (random.below(60) === 0) now += random.below(9000)
       const session = SESSIONS[random.below(SESSIONS.length)]!
       const keys = LOCKS.slice(0, 3).filter(() => random.below(2) === 0)
@@ -160,9 +160,9 @@ test('a call knows nothing of the call before, although a function keeps its var
   }
   await server.command('DEL', new Names('one:', false).group('').queues)
   await other.run('ben', [sign], 8000)
-  // Reads the last sign of ben from one table.
+  // This call reads ben's last sign of life from one table.
   await one.run('amy', [], 8001)
-  // Ben's sign in the other one came later.
+  // In the other table, ben has a later sign of life, which this call must read.
   const release: Operation = { type: 'release', request: lockRequest('amy.1', claims), number: 0 }
   expect(await other.run('amy', [release], 8002)).toMatchObject({
     queues: [[{ id: 'ben.1', phase: 'reserved' }], [], [], [], []],
@@ -170,8 +170,8 @@ test('a call knows nothing of the call before, although a function keeps its var
 })
 
 /**
- * Code at the time that a test has set next to the counter, in milliseconds. It looks at no sessions at random, which two
- * servers would do at other times.
+ * Returns code that reads the time in milliseconds from a key next to the counter. It checks no random sessions,
+ * because two servers would check different ones.
  */
 function atSetTime(code: string): string {
   const clock = /local time = call\('TIME'\)\s+stamp = .*/
@@ -181,7 +181,7 @@ function atSetTime(code: string): string {
     .replaceAll(/call\('PTTL', REQUESTS\)/g, '1e15')
 }
 
-/** Keys in the very millisecond in which they expire: 0 are left, and they are there. */
+/** Code in which each key expires in the current millisecond: it exists, and has 0 ms left. */
 const EXPIRING = luaFile('held-strings').replace("return call('PTTL', key)", 'return 0')
 
 test('no request is granted together with a foreign holder in the millisecond in which its key expires', async () => {
@@ -200,7 +200,7 @@ test('no request is granted together with a foreign holder in the millisecond in
   expect(await server.command('GET', names.held('key'))).toBe('foreign')
 })
 
-/** An outcome without the time that is left of a lease. */
+/** Returns an outcome without the rest of a lease. */
 function withoutLease(outcome: object): object {
   return Object.fromEntries(
     Object.entries(outcome).map(([name, value]) => [
@@ -213,11 +213,11 @@ function withoutLease(outcome: object): object {
 /** The request of one session for a key. */
 interface Part {
   readonly request: LockRequest
-  /** The number of its grant; 0 while it waits. */
+  /** Number of its grant; 0 while it waits. */
   number: number
 }
 
-/** Sessions that want the same keys, by the same code on keys of their own. */
+/** Sessions that request the same keys. Each crowd has its own code and its own prefix of keys. */
 class Crowd {
   readonly #names: Names
   readonly #code: LoadedCode
@@ -226,7 +226,7 @@ class Crowd {
   readonly #numbers = new Map<string, number>()
   #requests = 0
   #highest = 0
-  /** Every state, and kind of answer, that an operation had. */
+  /** All states, and kinds of replies, of its operations. */
   readonly seen = new Set<string>()
 
   /** @param most maximum number of operations in a call */
@@ -266,14 +266,14 @@ class Crowd {
     }
   }
 
-  /** Executes a command on the held key from outside. */
+  /** Executes a command of another program on the held key. */
   async outside(key: string, [name, ...rest]: readonly string[]): Promise<void> {
     await server.command(name!, this.#names.held(key), ...rest)
   }
 
   /**
-   * The outcome of each operation, the messages to the session, and all holders and waiters afterwards: without
-   * numbers, which have to rise.
+   * Returns the outcomes of the operations, the messages to the session, and all holders and waiters afterwards. The
+   * result contains no numbers of grants, but checks that they increase.
    */
   async run(session: Session, batch: readonly Operation[], now: number): Promise<unknown> {
     const set = server.command('SET', `${this.#names.group('').numbers}:now`, now)
@@ -287,7 +287,7 @@ class Crowd {
     const [reports, hints] = outcomes.splice(batch.length) as [Reply, Reply]
     for (const [index, operation] of own.entries()) this.#learn(session, operation, outcomes[index])
     return {
-      // The lifetime of a held key is measured by the server's own clock.
+      // Omits leases, because the server's own clock measures the lifetime of a held key.
       outcomes: outcomes.map(outcome =>
         typeof outcome === 'object' ? { ...withoutLease(outcome as object), number: undefined } : outcome,
       ),
@@ -303,7 +303,7 @@ class Crowd {
     }
   }
 
-  /** @param last an operation after those whose answer, and the hints, come as they are. */
+  /** @param last another operation at the end, whose raw reply is returned together with the hints */
   async execute(session: Session, batch: readonly Operation[], last?: Operation): Promise<unknown[]> {
     const operations = last ? [...batch, last] : batch
     const answers: Reply[] = []
@@ -321,7 +321,7 @@ class Crowd {
     ]
   }
 
-  /** The messages to each session. */
+  /** Returns the messages to each session. */
   async told(): Promise<unknown[]> {
     const { channels } = this.#names.group('')
     return Promise.all(SESSIONS.map(session => server.command('LRANGE', channels + session, 0, -1)))

@@ -6,7 +6,7 @@ import { RedisPlace, through } from '../support/redis/place.js'
 import type { Proxy } from '../../apps/chaos/servers/proxy.js'
 import type { RedisServer } from '../support/servers/redis.js'
 
-/** How the server is lost while tasks run, and how it comes back. */
+/** A way to lose the server while tasks run, and to restore it. */
 interface Outage {
   readonly name: string
   begin(server: RedisServer, network: Proxy): unknown
@@ -36,7 +36,7 @@ const OUTAGES: readonly Outage[] = [
 
 const KEYS = 3
 const PAYMENTS = 9
-/** Milliseconds. */
+/** Lease of the tasks, in milliseconds. */
 const LEASE = 1500
 
 test.concurrent.each(OUTAGES)('each payment is made once although the server $name', async outage => {
@@ -46,7 +46,10 @@ test.concurrent.each(OUTAGES)('each payment is made once although the server $na
   const committed: number[] = []
   let begun = 0
   let over = false
-  /** The first of each key runs when the outage begins: one ends at once, one after the loss, one after the outage. */
+  /**
+   * Charges a payment. The first payment of each key runs when the outage begins: one of them ends immediately, one
+   * after the loss of its grant, and one after the outage.
+   */
   const charge = async (payment: number, grant: Grant): Promise<string> => {
     if (payment < KEYS) {
       begun++
@@ -57,7 +60,7 @@ test.concurrent.each(OUTAGES)('each payment is made once although the server $na
     if (payment === 2) await until('the outage is over', () => over)
     return `receipt ${payment}`
   }
-  /** A caller that relies on what errors say, and on nothing else. */
+  /** Pays with retries that depend only on the properties of errors. */
   const pay = async (payment: number): Promise<string> => {
     const key = `account ${payment % KEYS}`
     for (;;) {
@@ -78,7 +81,7 @@ test.concurrent.each(OUTAGES)('each payment is made once although the server $na
   await until('one task of each key runs', () => begun === KEYS)
   await outage.begin(place.server, network)
   begun++
-  // Its grant was held when it ended, so nothing that came later is reported.
+  // These grants were held when their tasks ended, so a later loss is not reported.
   expect(await Promise.all([payments[0], payments[1]])).toEqual(['receipt 0', 'receipt 1'])
   await outage.end(place.server, network)
   over = true

@@ -25,10 +25,10 @@ function allDone(sorts: readonly string[]): string[] {
   return ['at once', 'later'].flatMap(when => sorts.map(sort => `${sort} ${when}: done`))
 }
 
-/** Each of its transactions has added 1 to the key once: two at the start, and two each time. */
+/** Each transaction has added 1 to the key once: two at the start, and two in each round. */
 const ALL_DONE = [...allDone([...LOCKS, ...OTHERS]), 'key: 6']
 
-/** Runs the program, and cuts its connections whenever it is stopped. @returns its output about its calls */
+/** Runs the program, and cuts its connections whenever it is stopped. @returns its output about the calls */
 async function thawed(
   [url, name, way]: readonly [url: string, name: string, way: 'own' | 'given' | 'quorum'],
   sever: () => unknown,
@@ -44,7 +44,7 @@ async function thawed(
       }
       await until(() => / T /.test(readFileSync(`/proc/${child.pid}/stat`, 'utf8')))
       await sever()
-      // A box that has heard something a moment ago does not suspect that its connection has ended.
+      // A box that received a reply a moment ago does not suspect that its connection has ended.
       await pause(100)
       child.kill('SIGCONT')
     }
@@ -54,7 +54,7 @@ async function thawed(
   return printed
 }
 
-/** Closes all connections of clients. */
+/** Closes all client connections. */
 function closeAll(servers: readonly RedisServer[]): Promise<unknown> {
   return Promise.all(servers.map(server => server.command('CLIENT', 'KILL', 'TYPE', 'normal')))
 }
@@ -100,7 +100,10 @@ describe.runIf(process.platform === 'linux')(
 )
 
 describe('a call that was executed and whose reply was lost with the connection', () => {
-  /** A box whose next call is executed, and sent again because its connection is reset before the reply. */
+  /**
+   * Opens a box and returns a function that resets the connection after a call was executed and before its reply
+   * arrives.
+   */
   async function place(openBox: (typeof boxWays)[number]['open']) {
     const server = await startRedis()
     onTestFinished(() => server.stop())
@@ -133,12 +136,12 @@ describe('a call that was executed and whose reply was lost with the connection'
     expect(await withLostReply(() => store.get('key'))).toMatchObject({ value: 1 })
   })
 
-  // A given client of ioredis sends it again by itself.
+  // Excludes existing clients of ioredis, which send the command again by themselves.
   const passive = boxWays.filter(({ name }) => !/^ioredis.*existing/.test(name))
   test.each(passive)('that wrote a value is not sent again over $name', async ({ open: openBox }) => {
     const { box, server, withLostReply } = await place(openBox)
     await using near = await open(server.url)
-    // The server knows the script from then on.
+    // Loads the script into the server.
     await box.mutex('key').run(() => undefined)
     const written = withLostReply(() => box.store('store').put('key', 1))
     await expect(written).rejects.toMatchObject({ code: 'INDETERMINATE' })
@@ -164,7 +167,7 @@ describe('a call that was executed and whose reply was lost with the connection'
       await withLostReply(() => limiter.acquire())
       let permits = 2
       while (await limiter.tryAcquire()) permits++
-      // The permit of the first execution counts, and no caller has it.
+      // The permit of the first execution counts, although no caller has it.
       expect(permits).toBeLessThanOrEqual(4)
     },
   )
@@ -176,7 +179,9 @@ describe('a given client of node-redis that mixes replies after a reset', () => 
     ['node-redis 6', createClient6 as unknown as typeof createClient],
   ] as const
 
-  /** A client that makes no calls of its own when it connects again, which would show the mistake. */
+  /**
+   * Creates a client that sends nothing by itself when it reconnects, because such commands would reveal the mistake.
+   */
   async function place(create: typeof createClient) {
     const server = await startRedis()
     onTestFinished(() => server.stop())
@@ -196,7 +201,7 @@ describe('a given client of node-redis that mixes replies after a reset', () => 
     await box.mutex('first').run(() => {})
     for (let round = 0; round < 5; round++) {
       const ready = reconnected()
-      // After a timer, the client notices the loss before it writes.
+      // The timer makes the client notice the loss before it writes.
       await new Promise(resolve => setTimeout(resolve, 5))
       network.reset()
       const attempt = box.mutex(`key ${round}`).acquire({ wait: 5000 })
@@ -215,7 +220,7 @@ describe('a given client of node-redis that mixes replies after a reset', () => 
     for (let round = 0; round < 5; round++) {
       const key = `key ${round}`
       const ready = reconnected()
-      // After a timer, the client notices the loss before it writes.
+      // The timer makes the client notice the loss before it writes.
       await new Promise(resolve => setTimeout(resolve, 5))
       network.reset()
       const writing = records.compareAndSet(key, undefined, 'text', undefined).catch(() => undefined)

@@ -30,7 +30,7 @@ test(
     for (const keys of [20, 100]) {
       await until(async () => isOver || Number(await server.command('DBSIZE')) > keys)
       await server.kill()
-      // Long enough for all attempts of a message.
+      // Longer than all attempts to deliver a message.
       await setTimeout(1000)
       expect(isOver).toBe(false)
       await server.start()

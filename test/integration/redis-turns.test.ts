@@ -6,14 +6,14 @@ import { givesWay, HotKey } from '../support/hot-key.js'
 import { RedisPlace } from '../support/redis/place.js'
 import { until } from '../support/servers/until.js'
 
-// One after the other, because tasks that do nothing but take a lock leave others little of their thread.
+// Run one after the other, because tasks that only acquire and release a lock leave little time for other tests.
 describe('turns of a key on Redis', () => {
   test('a key that only one process wants stays there, and a caller of another process is served next', async () => {
     await using here = await RedisPlace.start()
     const [one, other] = [await here.box(), await here.box()]
     const hot = new HotKey(one)
     await givesWay(hot, other)
-    // The other process leaves nothing that would keep it from staying again.
+    // After the other process is served, nothing prevents the key from staying in this process again.
     hot.tokens.length = 0
     await until(() => hot.turns > 16n)
     await hot.end()
@@ -56,7 +56,7 @@ describe('turns of a key on Redis', () => {
       await pause(300)
       return false
     })
-    // Each turn takes at least a millisecond; the number would have room for a thousand.
+    // Each turn takes at least a millisecond. A number has room for a thousand turns.
     expect(hot.tokens.at(-1)! & 1023n).toBeLessThan(100n)
     proxy.replies = 'pass'
     await until(() => hot.tokens.length > before)

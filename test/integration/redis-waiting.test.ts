@@ -16,10 +16,10 @@ describe.concurrent('waiting for a lock that is held', () => {
     const asked = others.flatMap(other =>
       Array.from({ length: TASKS }, (_, task) => other.mutex(`task ${task}`, ['key'])),
     )
-    // Only one of them gets it before the test is over.
+    // Handles all rejections, because only one of the waits succeeds during the test.
     for (const each of asked) each.catch(() => undefined)
     await queued(box, 'key', PROCESSES)
-    // Their channels are entered by now, too.
+    // Their channels are subscribed by then, too.
     await pause(500)
     await here.server.command('CONFIG', 'RESETSTAT')
     const begun = systemClock.now()
@@ -29,7 +29,7 @@ describe.concurrent('waiting for a lock that is held', () => {
     const { fcall = 0, ...rest } = calls
     expect(fcall).toBeGreaterThanOrEqual(PROCESSES)
     expect(fcall).toBeLessThanOrEqual(3 * (leases + 1) + PROCESSES * (leases + 1))
-    // Only calls, their commands on the server, and the heartbeats of connections that listen.
+    // Allows only calls, their commands on the server, and the heartbeats of connections that listen.
     const beside = ['ping', 'info', 'config|resetstat']
     const inCalls =
       'time get mget set exists pexpire pttl hget hset hdel zadd zscore zremrangebyscore zlexcount zrangebylex hrandfield'.split(
@@ -53,12 +53,12 @@ describe.concurrent('waiting for a lock that is held', () => {
       await grant.release()
     })
     await queued(box, 'key', 1000)
-    // Each has looked once, because its channel is subscribed.
+    // Each waiter checks once when its channel is subscribed.
     await pause(2000)
     await here.server.command('CONFIG', 'RESETSTAT')
     await pause(5000)
     const { fcall = 0, hset = 0, zadd = 0 } = await here.server.calls()
-    // Ten operations, in one call, a sign.
+    // Each sign of life sends ten operations in one call.
     expect(fcall).toBeLessThanOrEqual(5)
     expect(zadd).toBeLessThanOrEqual(50)
     expect(hset).toBe(0)
@@ -97,7 +97,7 @@ describe.concurrent('waiting for a lock that is held', () => {
     await queued(box, 'key', 1)
     await pause(300)
     await queued(box, 'key', 1)
-    // The holder and the waiter.
+    // The queue has the holder and one waiter.
     expect(await here.server.command('ZCARD', 'signalbox:1:{}:queues')).toBe(2)
     await held.release()
     await Promise.all(asked)

@@ -13,7 +13,7 @@ import { startRedisCluster, type RedisCluster } from '../support/servers/redis-c
 import { startRedisWithSentinel } from '../support/servers/redis-sentinel.js'
 import { until } from '../support/servers/until.js'
 
-/** A box on connections of its own, which a package makes. */
+/** Opens a box on new connections of a package. */
 function openBy({ connectWith }: TestedPackage, url: string): Promise<Box> {
   const { options, ...place } = parseRedisUrl(url)
   const engine = new RedisEngine(linkTo({ ...place, options }, connectWith), options, systemClock)
@@ -27,7 +27,7 @@ describe.each(clientPackages)('a watcher on a cluster with $name', tested => {
   })
   afterAll(() => cluster.kill())
 
-  /** A watcher that sends no command is notified of a change that was made after the slot of its key had moved. */
+  /** Expects that a watcher that sends no command receives a change that was made after the slot of its key moved. */
   async function receivesAcrossMove(box: Box, key: string): Promise<void> {
     await using writer = await open(cluster.url)
     const store = writer.store('s')
@@ -40,10 +40,10 @@ describe.each(clientPackages)('a watcher on a cluster with $name', tested => {
     await cluster.beginMoving(slot, from, to)
     await cluster.finishMoving(slot, from, to)
     const version = await store.put(key, 'changed')
-    // The node reports that the slot has moved.
+    // The old node reports that the slot has moved.
     expect(await timed(() => change)).toBeLessThan(WATCH_READ_INTERVAL / 2)
     expect((await change).value).toEqual({ value: 'changed', version })
-    // From then on it receives at the new place.
+    // From then on, the watcher receives changes from the new node.
     const next = changes.next()
     await store.put(key, 'again')
     expect(await timed(() => next)).toBeLessThan(WATCH_READ_INTERVAL / 2)

@@ -25,10 +25,10 @@ const oneTry = { retryCount: 0 }
 /** Longer than any stall of a loaded machine, in milliseconds. */
 const LONG = 60_000
 
-/** The parts of a value that are the same on all servers. */
+/** Returns the part of a value that is the same on all servers. */
 const sameOf = (value: unknown): string => String(value).replace(/^(signalbox\/1 \S+ ).*/, '$1')
 
-/** Another one, on the first few servers. */
+/** Creates a client of the first few servers. */
 function locker(Kind: typeof Redlock, count: number): Redlock {
   const redlock = new Kind(servers.slice(0, count).map(({ url }) => new Redis(url)))
   lockers.push(redlock)
@@ -84,7 +84,7 @@ describe.concurrent.each([
     const held = await one.acquire([key], 300)
     const { expiration } = held
     const next = await other.acquire([key], LONG, { retryCount: 50 })
-    // A timer may end a little early.
+    // A timer may fire a little early.
     expect(Date.now()).toBeGreaterThanOrEqual(expiration - 5)
     await expect(held.extend(1000)).rejects.toMatchObject({ name: 'ExecutionError' })
     await expect(one.release(held, oneTry)).rejects.toMatchObject({ name: 'ExecutionError' })
@@ -99,7 +99,7 @@ describe.concurrent.each([
     const rebuilt = new (lockOf(Kind))(other, [a, b], value, [], expiration)
     const extended = await rebuilt.extend(5 * LONG)
     expect(rebuilt.expiration).toBe(0)
-    // The last server may do it later.
+    // The last server may extend the lock later.
     await vi.waitFor(async () =>
       expect(Number(await servers[0]!.command('PTTL', b))).toBeGreaterThan(3 * LONG),
     )

@@ -8,7 +8,7 @@ import { startPostgres } from '../support/servers/postgres.js'
 import { startRedis } from '../support/servers/redis.js'
 import { Running } from './command-line.js'
 
-/** The period of the schedule: milliseconds, much longer than the lease of one second. */
+/** The period of the schedule, in milliseconds. Much longer than the lease of one second. */
 const PERIOD = 4000
 const PROCESSES = 4
 const SLOTS = 6
@@ -21,7 +21,8 @@ interface Note {
   readonly at: number
 }
 
-// Of the context, because the test that runs is another one after a pause: these tests are concurrent.
+// The hook of the test's context, because these tests are concurrent, and the global one would belong to another test
+// after a wait.
 type OnTestFinished = TestContext['onTestFinished']
 
 const engines: Record<string, (folder: string, onTestFinished: OnTestFinished) => Promise<string>> = {
@@ -79,11 +80,11 @@ test.concurrent.for(Object.entries(engines))(
     await until('all are ready', areReady, PATIENT)
     const killed = new Set<number>()
     for (let count = 0; count < SLOTS; count++) {
-      // A run may have begun already, also before all were ready.
+      // A run may have begun before all processes were ready.
       const before = notes().findLastIndex(({ event }) => event === 'end') + 1
       await until('a run begins', () => notes().length > before, PATIENT)
       const { pid, slot } = notes()[before]!
-      // In every other slot, the process that runs it.
+      // In every other slot, kills the process that runs it.
       if (count % 2 === 1) {
         processes.find(process => process.pid === pid)!.kill('SIGKILL')
         killed.add(pid)
@@ -100,9 +101,9 @@ test.concurrent.for(Object.entries(engines))(
 
     const all = notes()
     const slots = ended().map(({ slot }) => slot)
-    // Each slot has one run that ended, and none was left out.
+    // Each slot has one complete run, and none is missing.
     expect(slots).toEqual(slots.map((_slot, index) => slots[0]! + index * PERIOD))
-    // A run that did not end is one of a process that was killed, and the next run begins after it.
+    // Every run that did not end belongs to a killed process, and is followed by another run.
     for (const [index, { event, pid, slot }] of all.entries()) {
       if (event === 'end' || killed.has(pid)) continue
       expect(all[index + 1]).toMatchObject({ event: 'end', pid, slot })

@@ -14,10 +14,10 @@ const INVOICES = 200
 const CLIENTS = 30
 /** Invoices that are paid one after another before the clients begin. */
 const WARM_UP = 15
-/** Milliseconds. */
+/** Interval between reports, in milliseconds. */
 const REPORT_EVERY = 2000
 const LEASE = 2000
-/** The pause of a client before it retries, in milliseconds. */
+/** Delay before a client retries, in milliseconds. */
 const AGAIN = 100
 
 async function startPartner(): Promise<{ url: string; calls: () => Promise<Calls> }> {
@@ -60,10 +60,10 @@ async function startService(environment: Record<string, string>): Promise<Servic
 
 /** The limit of calls to the partner, in any second. */
 const CALLS_A_SECOND = 20
-/** Maximum difference of the delays between permit and arrival of two calls, in milliseconds. */
+/** Maximum difference between the delays of two calls from permit to arrival, in milliseconds. */
 const LATE = 500
 
-/** Returns the maximum number of times in a period of this length, in milliseconds. */
+/** Returns the maximum number of times within a period of this length, in milliseconds. */
 function mostWithin(times: readonly number[], period: number): number {
   let from = 0
   return Math.max(
@@ -75,7 +75,7 @@ function mostWithin(times: readonly number[], period: number): number {
 }
 
 test('a service of three processes keeps its word while one is killed, Redis hangs, and each server restarts', async () => {
-  // Redis must lose nothing when it restarts.
+  // Redis must keep its data when it restarts.
   const [redis, postgres] = await Promise.all([
     startRedis({ config: ['appendonly yes', 'appendfsync always'] }),
     startPostgres(),
@@ -84,7 +84,7 @@ test('a service of three processes keeps its word while one is killed, Redis han
     await Promise.all([redis.kill(), postgres.kill()])
   })
   const db = new pg.Pool({ connectionString: postgres.url })
-  // It is ended after the server.
+  // Ignores errors, because the pool ends after the server.
   db.on('error', () => undefined)
   onTestFinished(() => db.end().catch(() => undefined))
   await db.query(readFileSync(new URL('../../examples/service/schema.sql', import.meta.url), 'utf8'))
@@ -99,7 +99,7 @@ test('a service of three processes keeps its word while one is killed, Redis han
       try {
         return (await db.query<Row>(sql, values)).rows
       } catch {
-        // The server restarts.
+        // Retries while the server restarts.
         await pause(AGAIN)
       }
     }
@@ -107,7 +107,7 @@ test('a service of three processes keeps its word while one is killed, Redis han
   const isPaid = async (id: string): Promise<boolean> =>
     (await rows<{ paid: boolean }>('select paid from invoice where id = $1', [id]))[0]!.paid
 
-  /** Asks one process after the other until one says that it is done. */
+  /** Requests a payment from one process after the other until one reports that it is done. */
   async function client(id: string, isOnlyOne: boolean): Promise<void> {
     let mayBeDone = false
     for (let place = Number(id); ; place++) {
@@ -134,7 +134,7 @@ test('a service of three processes keeps its word while one is killed, Redis han
 
   await until('a process leads', async () => (await newestTerm()) !== undefined)
   expect(await Promise.all(services.map(ready))).toEqual([200, 200, 200])
-  // The first call of a process takes long, so that it arrives long after its permit was given.
+  // The first call of a process is slow, and would arrive long after its permit was granted.
   let next = 1
   while (next <= WARM_UP) await client(String(next++), true)
   await pause(1000)
@@ -146,7 +146,7 @@ test('a service of three processes keeps its word while one is killed, Redis han
       }
     }),
   )
-  // Expected to be awaited at the end.
+  // Handles a rejection now, because the test awaits `clients` only at the end.
   clients.catch(() => undefined)
 
   await until('a quarter is paid', async () => (await paid()) > INVOICES / 4, 60_000)
@@ -164,7 +164,7 @@ test('a service of three processes keeps its word while one is killed, Redis han
   await until('five eighths are paid', async () => (await paid()) > (INVOICES * 5) / 8, 60_000)
   const termOfOutage = await newestTerm()
   await postgres.kill()
-  // Each process leads in turn meanwhile, and its task fails.
+  // Each process becomes the leader in turn, and its task fails.
   await pause(3000)
   await postgres.start()
   await until(
@@ -179,7 +179,7 @@ test('a service of three processes keeps its word while one is killed, Redis han
   await until('a process says that it is not ready', async () => (await ready(first!)) === 503)
   expect((await fetch(`${first!.url}/alive`)).status).toBe(200)
   const termBefore = await newestTerm()
-  // The lead is lost.
+  // The leader loses its lease.
   await pause(LEASE)
   await redis.start()
   await until('it is ready again', async () => (await ready(first!)) === 200)
@@ -191,10 +191,10 @@ test('a service of three processes keeps its word while one is killed, Redis han
   expect(await paid()).toBe(INVOICES)
   const { times, keys } = await partner.calls()
   expect(new Set(keys).size).toBe(INVOICES)
-  // Calls that arrive within a period had their permits within that period and LATE.
+  // Calls that arrive within a period got their permits within that period plus LATE.
   for (const seconds of [1, 2, 5])
     expect(mostWithin(times, seconds * 1000 - LATE)).toBeLessThanOrEqual(seconds * CALLS_A_SECOND)
-  // Terms do not overlap: all writes came in the order of the tokens.
+  // Terms do not overlap: the writes are in the order of their tokens.
   const terms = await rows<{ token: string }>('select token from term order by at')
   const tokens = terms.map(({ token }) => BigInt(token))
   expect(tokens).toEqual([...tokens].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0)))

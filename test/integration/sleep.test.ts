@@ -3,21 +3,24 @@ import { place } from '../support/file/places.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
 import { startRedis } from '../support/servers/redis.js'
 
-/** One lease, and a sleep that is longer, in milliseconds. */
+/** A lease, and a longer sleep, in milliseconds. */
 const LEASE = 5000
 const SLEEP = 8000
-/** Longer than a test may take. */
+/** Longer than a test may take, in milliseconds. */
 const LONG = 600_000
 const HOUR = 3_600_000
 
-/** Starts a server. @param clock the clock that it reads; default: the true one */
+/** Starts a server. @param clock the clock of the server; default: the real clock */
 async function redis(clock?: FakeClock) {
   const server = await startRedis(clock ? { clock } : {})
   onTestFinished(() => server.stop())
   return server
 }
 
-/** A box on a machine that sleeps, and one on another. The clock of their server continues meanwhile. */
+/**
+ * Opens a box on a machine that sleeps, and another on a second machine. The clock of their server continues in the
+ * meantime.
+ */
 async function two() {
   const clock = new FakeClock()
   const { url } = await redis(clock)
@@ -81,7 +84,7 @@ describe.runIf(process.platform === 'linux')('a machine that sleeps', () => {
     await clock.sleep(SLEEP)
     await expect(holder!.call('assertHeld', 'it')).rejects.toMatchObject({ code: 'LOST' })
     await waiting
-    // A process that began after the sleep reads the same clock for the state that it shares with them.
+    // For the state that they share, a process that started after the sleep reads the same clock.
     const late = await here.process(here.url, { environment: clock.environment })
     await expect(late.mutex('it', ['key'], { wait: 1 })).rejects.toMatchObject({ code: 'TIMED_OUT' })
     await other!.call('assertHeld', 'it')

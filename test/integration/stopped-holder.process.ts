@@ -1,4 +1,7 @@
-/** Holds a key for a lease that it renews; says so when it finds the grant lost, and gives it back all the same. */
+/**
+ * Holds a key with a renewed lease. When it detects the loss of the grant, it still calls `release`, and prints the
+ * outcome.
+ */
 import { open, type Duration } from 'signalbox'
 
 const box = await open(process.argv[2]!)

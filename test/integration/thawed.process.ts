@@ -1,6 +1,6 @@
 /**
- * Opens a place, makes a call, and stops itself right before it makes that call again. Prints when it stops, and how the
- * second call went.
+ * Opens a box, makes a call, and stops itself right before it makes that call again. Prints a line when it stops, and
+ * the outcome of the second call.
  */
 import pg from 'pg'
 import postgres from 'postgres'
@@ -43,7 +43,7 @@ const calls: Record<string, () => Promise<unknown>> = {
   'limiter.acquire': () => box.limiter(key, { limit: 100, per: '1h' }).acquire(1, { wait: '5s' }),
 }
 
-/** A lock that its waiter gets. The test holds it until the process stops. */
+/** Waits for a lock that the test holds until the process stops. */
 async function wait(): Promise<void> {
   const waiting = box.mutex(key).run(() => undefined)
   while ((await box.inspect(key)[Symbol.asyncIterator]().next()).value?.waiters.length !== 1);
@@ -57,7 +57,7 @@ async function again(call: () => Promise<unknown>): Promise<void> {
   await call()
 }
 
-// The test sees by this lock whether the server has given the process up.
+// This lock becomes free when the server ends the session of the process. The test waits for that.
 await box.mutex(`mark ${key}`).acquire({ lease: '1h' })
 await (name === 'wait' ? wait() : again(calls[name]!)).then(
   () => console.log('done'),

@@ -10,23 +10,23 @@ import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/s
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
 import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 
-/** The calls that the program can make, each of which succeeds after it was stopped. */
+/** The calls of the program. Each succeeds after a stop. */
 const CALLS = ['acquire', 'tryAcquire', 'get', 'put', 'transaction', 'wait']
 
 interface Thaw {
-  /** The place for this test. */
+  /** URL of the place for this test. */
   readonly url: string
-  /** As the program reaches it, and by which client. */
+  /** URL of the place for the program, and the client that it uses. */
   readonly through?: string
   readonly client?: 'url' | 'pool' | 'sql'
   /**
-   * Resolves when the connections of the stopped program have ended, or the server has given it up: the lock
-   * `mark KEY` is free.
+   * Resolves when the connections of the stopped program have ended, or when the server has ended its session. Then the
+   * lock `mark KEY` is free.
    */
   sever(key: string): Promise<unknown>
 }
 
-/** Asserts that a program makes this call successfully although it was stopped, and lost its connections. */
+/** Expects that this call of a program succeeds although the program was stopped and lost its connections. */
 async function succeeds(call: string, { url, through = url, client = 'url', sever }: Thaw): Promise<void> {
   const key = randomUUID()
   await using near = await open(url)
@@ -34,10 +34,10 @@ async function succeeds(call: string, { url, through = url, client = 'url', seve
   using child = startChild('build/test/integration/thawed', through, client, call, key)
   await child.printed('stopped')
   await until('it is stopped', () => / T /.test(readFileSync(`/proc/${child.pid}/stat`, 'utf8')))
-  // After a shorter stop, the box does not know that its connections may have ended. It can't repeat a `put`.
+  // After a shorter stop, the box does not check whether its connections have ended, and it can't repeat a `put`.
   if (call === 'put') await pause(100)
   await sever(key)
-  // Nobody notifies the waiter in time.
+  // No wake-up reaches the waiter.
   await held?.release()
   child.kill('SIGCONT')
   const { stdout, stderr } = await child.end()
@@ -102,7 +102,7 @@ describe.runIf(process.platform === 'linux')('the first call of a thawed process
       const url = `zookeeper://${server.address}/${randomUUID()}`
       await succeeds(call, {
         url,
-        // Only that of the program, so that no other box loses its session on a busy machine.
+        // Shortens the timeout only for the program, so that no other box loses its session on a busy machine.
         through: `${url}?sessionTimeout=2s`,
         async sever(key) {
           await using box = await open(url)

@@ -41,7 +41,7 @@ test.each(engines)('on %s a waiter that timed out gets the holder in another box
   const [first, second] = await Promise.all([later(other), queued(third, 'key', 1).then(() => later(third))])
   expect(first.holder).toMatchObject({ session, pid: process.pid, label: 'the box' })
   expect(first.holder!.age).toBeGreaterThan(250)
-  // Behind another waiter, the holder may have changed.
+  // A waiter behind another one can't know whether the holder is still the same.
   expect(second.holder).toMatchObject({ session, age: undefined })
   expect(second.message).toMatch(/ \(last known holder: "the box" on .+, pid \d+\)$/)
 

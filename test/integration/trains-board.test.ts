@@ -11,7 +11,7 @@ import { open } from 'signalbox'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { trackerProgram } from '../support/trains/run-tracker.js'
 
-/** Path of the picture of the README, docs/trains.png; undefined for none. */
+/** Path of the screenshot for the README, docs/trains.png; undefined if none is wanted. */
 const picture = process.env['SIGNALBOX_PICTURE']
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
@@ -21,7 +21,7 @@ const bundled = fileURLToPath(new URL('../../apps/trains/data/caltrain-gtfs', im
 let browser: Browser
 let folder: string
 let runs: ChildProcess[]
-/** The messages on the console of pages, where there should be none. */
+/** Messages on the browser's console. None are expected. */
 let said: string[]
 
 beforeAll(async () => {
@@ -53,7 +53,7 @@ interface Watched {
   output(): string
 }
 
-/** Starts the tracker with a page, and gives the page's address. */
+/** Starts the tracker with a page, and returns the page's address. */
 async function watched(...argv: readonly string[]): Promise<Watched> {
   const all = [trackerProgram, '--engine', `file:${folder}/state`, '--watch', ...argv]
   const run = spawn(process.execPath, all, { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] })
@@ -72,7 +72,7 @@ async function watched(...argv: readonly string[]): Promise<Watched> {
 
 type Look = Parameters<Browser['newPage']>[0]
 
-/** Opens the page. */
+/** Opens the page, and records the durations of its frames. */
 async function pageAt(url: string, look: Look = {}): Promise<Page> {
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, ...look })
   page.on('console', message => said.push(message.text()))
@@ -89,7 +89,7 @@ async function pageAt(url: string, look: Look = {}): Promise<Page> {
   return page
 }
 
-/** How long the page has worked on a picture: milliseconds, the median. */
+/** Returns the median time in which the page draws a frame, in milliseconds. */
 function drawing(page: Page): Promise<unknown> {
   return page.evaluate('frames.sort((one, other) => one - other)[frames.length >> 1]')
 }
@@ -101,14 +101,14 @@ async function findings(page: Page): Promise<string[]> {
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`)
 }
 
-/** The parts of the page that are wider than the window. */
+/** Returns the elements of the page that are wider than the window. */
 function cut(page: Page): Promise<unknown> {
   return page.evaluate(`[...document.querySelectorAll('body, main *')]
     .filter(part => !part.closest('svg') && part.getBoundingClientRect().right > innerWidth + 1)
     .map(part => part.outerHTML.slice(0, 100))`)
 }
 
-/** A figure of the page, by its name. */
+/** Returns a figure of the page by its name. */
 async function figure(page: Page, name: string): Promise<string> {
   const text = page.locator('.figures div', { hasText: name }).locator('dd').innerText()
   return (await text).replaceAll(/\s+/g, ' ')
@@ -119,7 +119,7 @@ async function drawn(page: Page): Promise<number> {
   return Number(await page.locator('canvas').getAttribute('data-trains'))
 }
 
-/** Resolves when the page shows this text there. */
+/** Waits until the page shows this text in an element. */
 async function shows(page: Page, selector: string, text: string | RegExp): Promise<void> {
   await page.locator(selector, { hasText: text }).first().waitFor({ timeout: 60_000 })
 }
@@ -127,7 +127,7 @@ async function shows(page: Page, selector: string, text: string | RegExp): Promi
 /** The result of a correct run. */
 const RIGHT = 'Correct: no update was lost, and none was made twice.'
 
-/** A timetable of one line with a train that goes along it. */
+/** Writes a timetable of one line, with a train that stops at each station. */
 function feedOf(stops: readonly (readonly [id: string, name: string])[]): string {
   const path = join(folder, 'feed')
   mkdirSync(path)
@@ -158,7 +158,7 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     await shows(page, '.events', 'was killed')
     await shows(page, '.events', 'was replaced')
     await shows(page, '.result.right', RIGHT)
-    // The picture is that of the figures at once, although trains were on their way.
+    // The map shows the same state as the figures immediately, although trains were moving.
     expect(await figure(page, 'Trains')).toMatch(/^0 /)
     await expect.poll(() => drawn(page)).toBe(0)
     await shows(page, '.result', 'Workers killed: 4. Messages delivered again: ')
@@ -170,7 +170,7 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     const [first] = await page.locator('.busiest tbody tr').allTextContents()
     expect(first).toContain('San Francisco Caltrain')
     expect(first).toContain('640')
-    // Half of a picture's time is left to the browser.
+    // Leaves half of a frame to the browser.
     expect(await drawing(page)).toBeLessThan(8)
     const later = await pageAt(url)
     await shows(later, '.result.right', RIGHT)
@@ -247,7 +247,7 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     symlinkSync(bundled, join(folder, 'caltrain'))
     const { run, url } = await watched('--gtfs', 'caltrain', '--days', '300')
     const page = await pageAt(url)
-    // How many trains were created there, as the page shows it.
+    // Returns the number of trains that were created at this station, as the page shows it.
     const created = async (one: Page) => {
       const cells = one.locator('.busiest tr', { hasText: '70012' }).locator('td')
       return Number((await cells.nth(1).textContent({ timeout: 60_000 }))!.replace(',', ''))
@@ -256,7 +256,7 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     const ended = once(run, 'exit')
     run.kill('SIGINT')
     await shows(page, '.result.incomplete', 'The run was interrupted; --resume continues it.')
-    // The trains stand where they are.
+    // The trains stay at their positions.
     expect(String(await drawn(page))).toBe((await figure(page, 'Trains')).split(' ')[0])
     expect(await ended).toEqual([130, null])
 
@@ -264,12 +264,12 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     const again = ['--gtfs', 'caltrain', '--days', '300', '--resume']
     const resumed = await watched(...again)
     const next = await pageAt(resumed.url)
-    // The work of the first run counts at once.
+    // The work of the first run counts from the start.
     expect(await created(next)).toBeGreaterThanOrEqual(before)
     resumed.run.kill('SIGKILL')
     await once(resumed.run, 'exit')
     await shows(next, '.status', 'Out of date')
-    // The browser reports each attempt to connect.
+    // The browser reports each failed connection.
     said = said.filter(text => !text.includes('net::ERR_'))
     const { port } = new URL(resumed.url)
     await watched(port, ...again)
@@ -292,7 +292,7 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     await page.keyboard.press('Tab')
     const names = ['North', 'Middle', 'South']
     const chosen = page.locator('.chosen-station strong')
-    // They may lie from left to right, or the other way.
+    // The stations may be ordered from left to right or from right to left.
     const order = (await chosen.textContent()) === 'North' ? names : names.toReversed()
     for (const name of order) {
       await shows(page, '.chosen-station', `${name}: `)
@@ -340,7 +340,7 @@ describe('the page of a run', { timeout: 120_000 }, () => {
       '1 worker process moves these trains. They use no locks and no version checks',
     )
     await shows(page, '.summary', 'One second is 20 seconds of the timetable.')
-    // The browser reports each attempt to connect.
+    // The browser reports each failed connection.
     said = said.filter(text => !text.includes('net::ERR_'))
   })
 
@@ -363,7 +363,7 @@ describe('the page of a run', { timeout: 120_000 }, () => {
       }
       return seen.size
     }
-    // All these moves would take 48 seconds.
+    // The moves of all trains would take 48 seconds.
     await expect.poll(pictures, { timeout: 30_000 }).toBe(1)
     await held.release()
     await shows(page, '.result.right', RIGHT)

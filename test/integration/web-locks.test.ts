@@ -24,7 +24,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** A promise, and what settles it. */
+/** A promise with the functions that settle it. */
 class Gate {
   readonly opened: Promise<unknown>
   open!: (value?: unknown) => void
@@ -56,9 +56,9 @@ describe.each(engines)('over %s', (_, url) => {
   let box: Box
   let other: Box
   let locks: LockManager
-  /** The same locks as another process has them. */
+  /** The same locks in another process. */
   let theirs: LockManager
-  /** The locks that a test leaves held. */
+  /** The locks that the test still holds. */
   let gates: Gate[]
 
   beforeEach(async () => {
@@ -87,7 +87,10 @@ describe.each(engines)('over %s', (_, url) => {
     return Object.assign(gate, { released })
   }
 
-  /** Over Redis, a box is notified of a loss once it has waited; before, it learns of it when it renews the lease. */
+  /**
+   * Makes both boxes wait once. Over Redis, a box that has waited is notified of a loss. Before, it learns of a loss
+   * only when it renews the lease.
+   */
   const haveWaited = async (): Promise<void> => {
     for (const [one, another] of [
       [locks, theirs],
@@ -275,7 +278,7 @@ describe.each(engines)('over %s', (_, url) => {
       }
       gate.open()
       await Promise.all(all)
-      // Those that hold it together may be called in any order.
+      // Callbacks of requests that share the lock may run in any order.
       expect(granted.join(' ').replace('r2 r1', 'r1 r2')).toBe('w1 r1 r2 w2 w3 r3 w4 r4')
     })
 
@@ -465,7 +468,7 @@ describe.each(engines)('over %s', (_, url) => {
         gate.open()
         const thief = locks.request('a', { steal: true }, lock => lock.name)
         await Promise.all([thief, gate.released.catch(() => undefined)])
-        // It had the lock before, or gets it after the thief.
+        // The waiter had the lock before the thief, or gets it afterwards.
         const end = await waiting
         if (end !== 'granted') expect(end).toEqual(abortError)
       }
@@ -493,7 +496,7 @@ describe.each(engines)('over %s', (_, url) => {
       await locks.request('a', { steal: true }, () => void called.push('thief'))
       await rejected
       expect(called).toEqual(['first', 'thief'])
-      // Not only when the lease is renewed, after ten seconds.
+      // The callback is rejected before the lease is renewed after ten seconds.
       expect(performance.now() - since).toBeLessThan(5000)
     })
 

@@ -31,13 +31,15 @@ function plain(place: string): Promise<Box> {
   return open(`zookeeper://127.0.0.1:${server.port}${place}?sessionTimeout=20s`)
 }
 
-/** The nodes in the queue of a key in the order of their numbers, without the parts that differ between requests. */
+/**
+ * Returns the nodes in the queue of a key, ordered by their numbers. Replaces the parts that differ between requests.
+ */
 async function queue(place: string, key: string): Promise<string[]> {
   let children: readonly string[]
   try {
     children = (await zk.getChildren(`${place}/locks/${key}`, { linearizable: true })).children
   } catch (error) {
-    // The server has deleted it, because it was empty.
+    // The server has deleted the empty container.
     if (error instanceof NoNodeError) return []
     throw error
   }
@@ -163,7 +165,7 @@ describe.concurrent('the ZooKeeper engine with a bridge', () => {
     expect(await zk.getEphemerals(`${place}/locks`)).toEqual([])
 
     const grants = await Promise.all([one.mutex('a').acquire(), one.mutex('b', 'c').acquire()])
-    // This box can't do anything itself.
+    // This box can neither send nor receive anything.
     proxy.requests = proxy.replies = 'hold'
     expect(await other.revoke(one.session)).toBe(2)
     for (const key of ['a', 'b', 'c']) expect(await queue(place, key)).toEqual([])

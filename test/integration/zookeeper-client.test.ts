@@ -38,12 +38,12 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-/** When a session may end, as the time of `performance.now()`. */
+/** Returns the time until which a session certainly lasts, as a time of `performance.now()`. */
 function certainUntil(zk: ZooKeeper): number {
   return performance.now() + zk.certainFor
 }
 
-/** A client below a node of its own. */
+/** Connects a client below a new node. */
 async function client(options: ConnectOptions = {}, address = server.address): Promise<ZooKeeper> {
   const place = `/place-${++places}`
   await using root = await ZooKeeper.connect(server.address)
@@ -236,7 +236,7 @@ describe.concurrent('the ZooKeeper client', () => {
       const read = await zk.getData(path)
       expect(read.data.equals(data)).toBe(true)
     }
-    // The numbers and lengths of a creation, and its ACL of world and anyone.
+    // The numbers and lengths in a create request, and the ACL for world and anyone.
     const overhead = 8 + 4 + 4 + 4 + 4 + 4 + 5 + 4 + 6 + 4
     const chroot = Buffer.byteLength(`/place-${place}`)
     const most = 1_048_575 - overhead - chroot - Buffer.byteLength('/most')
@@ -376,7 +376,7 @@ describe.concurrent('a connection that fails', () => {
     await zk.create('/mine', '', { ephemeral: true })
     pieces.requestsLeft = 5000
     const writing = zk.setData('/a', Buffer.alloc(30_000, 'new'))
-    // A second request behind it in the same stream; nothing of it arrives.
+    // A second request follows in the same stream, and no part of it arrives.
     const creating = zk.create('/b')
     const reading = zk.getData('/a')
     const lost = { code: 'CONNECTION_LOSS', operation: 'setData', path: '/a' }
@@ -465,7 +465,7 @@ describe.concurrent('a connection that fails', () => {
         await other.exists(each, { watch })
       }
     }
-    // Right after a reply the client is certainly connected, so it sends the request.
+    // The client is certainly connected right after a reply, so it sends the next request.
     await zk.sync()
     const seen: string[] = []
     zk.onState(state => seen.push(state))
@@ -475,7 +475,7 @@ describe.concurrent('a connection that fails', () => {
     await expect(zk.setData('/e', '')).rejects.toThrow(ConnectionLossError)
     await until(() => zk.state === 'expired')
     await gone.event
-    // A slow process may see both at the same time.
+    // A slow process may detect both at the same time.
     expect(['suspended,expired', 'expired']).toContain(seen.join())
     expect(end).toBeLessThan(goneAt)
     await expect(watched.event).rejects.toThrow(SessionExpiredError)
@@ -510,7 +510,8 @@ describe.concurrent('a connection that fails', () => {
 })
 
 /**
- * A network that forwards data in pieces of a kilobyte, and once cuts the connection after some bytes in one direction.
+ * Starts a network that forwards data in pieces of a kilobyte, and cuts the connection once, after a number of bytes in
+ * one direction.
  */
 async function piecemeal(target: number) {
   const port = await freePort()

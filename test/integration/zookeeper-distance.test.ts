@@ -7,7 +7,7 @@ import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../support/servers/until.js'
 import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 
-/** Number of callers that may be inside together. */
+/** Number of callers that may hold the key at the same time. */
 const TOGETHER = 20
 
 let server: ZooKeeperServer
@@ -18,14 +18,14 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-/** A box behind a network whose round trips a test takes one by one. */
+/** A box behind a network. A test executes its round trips one by one. */
 interface Distant {
   readonly box: Box
   readonly proxy: Proxy
-  /** A box without that network. */
+  /** A box that connects to the server directly. */
   readonly near: Box
   readonly zk: ZooKeeper
-  /** Counts the nodes of the requests for the key. */
+  /** Returns the number of nodes of requests for the key. */
   readonly nodes: () => Promise<number>
 }
 
@@ -40,7 +40,7 @@ async function distant(check: (far: Distant) => Promise<void>): Promise<void> {
     return children.length
   }
   try {
-    // Connections are made.
+    // Opens the connections.
     for (const each of [near, box]) await each.mutex('first').run(() => undefined)
     await check({ box, proxy, near, zk, nodes })
   } finally {
@@ -54,8 +54,8 @@ async function watches(): Promise<number> {
 }
 
 /**
- * Executes one round trip: the server replies to the requests that a box sends until `isDone`, and the box receives the
- * replies and can send no more.
+ * Executes one round trip: lets the server reply to the requests of a box until `isDone`. Then the box receives the
+ * replies, but its next requests are held back.
  */
 async function roundTrip(proxy: Proxy, isDone: () => Promise<boolean> | boolean): Promise<void> {
   proxy.replies = 'hold'

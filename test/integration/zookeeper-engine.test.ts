@@ -37,7 +37,7 @@ function box(place: string, port = server.port, sessionTimeout = '4s'): Promise<
   return open(`zookeeper://127.0.0.1:${port}${place}?sessionTimeout=${sessionTimeout}`)
 }
 
-/** All nodes below a path. The server may delete empty containers in the meantime. */
+/** Returns all nodes below a path. The server may delete empty containers in the meantime. */
 async function tree(zk: ZooKeeper, path: string): Promise<string[]> {
   const { children } = await zk.getChildren(path).catch((error: unknown) => {
     if (error instanceof NoNodeError) return { children: [] }
@@ -121,14 +121,14 @@ describe.concurrent('the ZooKeeper engine', () => {
     await using one = await box(place)
     await using zk = await ZooKeeper.connect(server.address)
     const lock = (...keys: string[]) => one.mutex(...keys).acquire()
-    // Parents that the server does not delete.
+    // Creates parents that the server does not delete.
     for (const key of ['a', 'b', 'c', 'd', 'e']) await zk.create(`${place}/locks/${key}`)
     const [a, b, c, d] = await Promise.all([lock('a'), lock('b'), lock('c'), lock('d', 'e')])
     expect(new Set([a, b, c, d].map(({ token }) => token)).size).toBe(1)
 
     const [node] = (await tree(zk, `${place}/locks/a`)).filter(path => path.includes('_c_'))
     await zk.delete(node!)
-    // With a missing node and a missing parent, the server rejects the transaction for all.
+    // The server rejects the whole transaction, because a node and a parent are missing.
     const settled = await Promise.allSettled([
       a.release(),
       b.release(),
@@ -139,7 +139,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect(settled.map(({ status }) => status)).toEqual(['rejected', ...Array<string>(4).fill('fulfilled')])
     expect((settled[0] as PromiseRejectedResult).reason).toBeInstanceOf(LostError)
 
-    // Requests for the same key do not share its number.
+    // Requests for the same key can't share its number.
     const [first, second] = [lock('a', 'b'), lock('a', 'c')]
     await (await first).release()
     expect((await second).token).toBeGreaterThan((await first).token)
@@ -215,7 +215,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     await add(one, 'first')
     const lost = add(one, 'lost', () => {
       proxy.replies = 'lose'
-      // The other box gets the lock when the commit is executed.
+      // The other box gets the lock once the commit has been executed.
       void add(other, 'next').then(() => {
         proxy.replies = 'pass'
         proxy.cut()
@@ -304,7 +304,8 @@ describe.concurrent('the ZooKeeper engine', () => {
       const version = await other.store('s').put('k', 'before')
       const held = await one.mutex('held').acquire({ lease: '1h' })
       await using zk = await ZooKeeper.connect(server.address)
-      // Parents that the server does not delete. If one were missing, the first attempt would not be applied.
+      // Creates parents that the server does not delete. If a parent were missing, the first attempt would not be
+      // applied.
       for (const key of ['key', 'more', 'other']) await zk.create(`${place}/locks/${key}`)
 
       proxy.target = undefined
@@ -312,7 +313,7 @@ describe.concurrent('the ZooKeeper engine', () => {
       else proxy[way === 'on its way' ? 'requests' : 'replies'] = 'hold'
       const asked = [one.mutex('key').acquire(), one.mutex('key', 'more').acquire()]
       const tried = one.mutex('other').tryAcquire()
-      // The client gives up on it after the session timeout, when the next session may not have begun yet.
+      // The client gives up the read after the session timeout, when the next session may not have begun yet.
       const read = one
         .store('s')
         .get('k')
@@ -369,11 +370,12 @@ describe.concurrent('the ZooKeeper engine', () => {
         async transaction => {
           transaction.put('key', 'late')
           transaction.put('other', 'late')
-          // Like the end of the session. Then servers close the connection, so later requests are lost soon.
+          // Simulates the end of the session. When a session ends, servers close the connection, so later requests are
+          // soon lost.
           for (const path of await tree(zk, `${place}/locks`)) if (path.includes('_c_')) await zk.delete(path)
           await other.mutex('s/key').run(({ token }) => expect(token).toBeGreaterThan(transaction.token))
           if (isChanged) await other.store('s').put('key', 'of the next holder')
-          // So it commits. The data that it has read may be unchanged, so only the check of its nodes fails.
+          // The box still commits. Its data may be unchanged, so only the check of its nodes fails.
           expect(transaction.signal.aborted).toBe(false)
         },
         { lease: '1h' },
@@ -414,13 +416,13 @@ describe.concurrent('the ZooKeeper engine', () => {
       transaction.put('key', 'late')
       proxy.target = undefined
       proxy.cut()
-      // The client notices the cut, and queues further requests.
+      // In this time, the client detects the cut, and starts to queue requests.
       await pause(100)
       isCut = true
     })
     const refused = expect(writing).rejects.toBeInstanceOf(LostError)
     await until(() => isCut)
-    // The lock is free when the servers have ended the session.
+    // The lock becomes free when the servers end the session.
     await other.mutex('s/key').run(() => undefined)
     proxy.target = server.port
     await refused
@@ -566,7 +568,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     const [report] = await locks(other, last)
     expect(report!.holders.map(({ token }) => token)).toEqual([held.token])
     expect(report!.waiters).toHaveLength(1)
-    // It is first in that queue, but not in all of them.
+    // The waiter is first in that queue, but not in all its queues.
     const [apart] = await locks(other, 'invoice:apart')
     expect([apart!.holders.length, apart!.waiters.length]).toEqual([0, 1])
     expect(await other.forceRelease(last, held.token)).toBe(true)
@@ -595,7 +597,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     const next = await waiting
     await expect(held.release()).rejects.toThrow(LostError)
 
-    // Queues behind the holder. `wait` ends when both have ended.
+    // Waits in the queue behind the holder. `wait` ends when both have released the lock.
     const running = run('run', '--lock', 'key', '--', 'sh', '-c', 'echo $SIGNALBOX_TOKEN')
     await queued(one, 'key', 1)
     const shown = await run('show', 'key', '--json')
@@ -608,7 +610,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     await next.release()
     expect(BigInt((await running).stdout)).toBeGreaterThan(next.token)
     await over
-    // Leads until it is interrupted, here by its own command.
+    // Leads until it is interrupted, in this case by its own command.
     const led = await run('lead', 'night', '--', 'sh', '-c', 'echo led by $SIGNALBOX_TOKEN; kill $PPID').then(
       ({ stdout }) => stdout,
       (error: unknown) => String(error),
@@ -740,7 +742,7 @@ describe.concurrent('the ZooKeeper engine', () => {
   })
 })
 
-// Not beside the others: it stops this process.
+// Not concurrent, because it stops this process.
 test('a waiter keeps its place although its process was frozen for longer than signs of life last', async () => {
   const place = nextPlace()
   await using zk = await ZooKeeper.connect(server.address)

@@ -7,7 +7,7 @@ import type { ZooKeeperServer } from '../support/servers/zookeeper.js'
 import { startZooKeeperEnsemble, type ZooKeeperEnsemble } from '../support/servers/zookeeper-ensemble.js'
 import { queued, soFar } from '../../packages/conformance/src/time.js'
 
-// One after the other, because each stops servers.
+// Run one after the other, because each stops servers.
 describe('an ensemble of three', () => {
   let ensemble: ZooKeeperEnsemble
 

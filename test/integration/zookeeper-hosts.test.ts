@@ -4,7 +4,7 @@ import { ZooKeeper } from 'signalbox-zookeeper'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { startZooKeeper } from '../support/servers/zookeeper.js'
 
-/** The address that the name of the server resolves to. */
+/** The address that the server's host name resolves to. */
 const name = vi.hoisted(() => ({ address: '127.0.0.1', asked: 0 }))
 
 vi.mock('node:dns/promises', () => ({

@@ -12,7 +12,10 @@ describe.concurrent('a queue beyond the last number keeps order and exclusion', 
   test('if some boxes have one', () => useKey([0, 2, 3]))
 })
 
-/** @param bridged which of the six boxes have a bridge. */
+/**
+ * Locks a key with six boxes in turn, beyond the last number of its queue.
+ * @param bridged indexes of the boxes with a bridge
+ */
 async function useKey(bridged: readonly number[]): Promise<void> {
   await using server = await startZooKeeper({
     files: snapshotOf([
@@ -54,7 +57,7 @@ async function useKey(bridged: readonly number[]): Promise<void> {
   expect(tokens).toEqual([...tokens].sort((a, b) => (a < b ? -1 : 1)))
   expect(new Set(tokens).size).toBe(tokens.length)
 
-  // A writer that became a reader does not admit a writer that came after it.
+  // A writer that was downgraded to a reader does not let in a later writer.
   const [writer, reader, next] = [first, others[0]!, others[1]!].map(box => box.readWriteLock('key'))
   const writing = await writer!.write.acquire()
   const waiting = next!.write.acquire()

@@ -34,7 +34,7 @@ afterAll(async () => {
   await server.kill()
 })
 
-/** A path that no other test uses, two levels below any existing node. */
+/** Returns a path that no other test uses, two levels below any existing node. */
 function place(): string {
   return `/folder-${++places}/place`
 }

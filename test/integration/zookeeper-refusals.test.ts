@@ -7,7 +7,7 @@ import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeep
 
 type Permission = keyof typeof PERMISSIONS
 
-/** Permissions of every client, and of the creator, on a node. */
+/** Returns an ACL of a node with permissions for every client, including its creator. */
 const only = (...permissions: Permission[]) => [
   {
     permissions: permissions.reduce((sum, name) => sum | PERMISSIONS[name], 0),
@@ -37,7 +37,7 @@ describe('an operation that the ACL of a node does not permit', () => {
     await server.kill()
   })
 
-  /** A box below a node of its own, in which `path` belongs to others. */
+  /** Opens a box below a new node, in which others own `path`. */
   async function boxBeside(path: string, ...permissions: Permission[]): Promise<Box> {
     const place = `/place-${++places}`
     const box = await open(`zookeeper://${server.address}${place}`)
@@ -111,7 +111,8 @@ describe('a request that is too long', () => {
     const keys = Array.from({ length: 500 }, (_, index) => `key ${index}`)
     const before = await packets(server)
     await expect(box.mutex(...keys).acquire()).rejects.toMatchObject(unavailable)
-    // It creates each key's folder once. Looking for its nodes after each lost reply takes a few requests for all keys.
+    // The box creates the folder of each key once. After a lost reply, it looks for its nodes with a few requests for
+    // all keys.
     expect((await packets(server)) - before).toBeLessThan(2 * keys.length)
     expect(await locks(box)).toEqual([])
     expect(await store.get('key')).toBeUndefined()

@@ -11,7 +11,7 @@ describe.concurrent('a server', () => {
     await using server = await startZooKeeper()
     await using box = await open(`zookeeper://${server.address}?sessionTimeout=30s`)
     const keys = Array.from({ length: 300 }, (_, index) => `key ${index}`)
-    // Their parents exist already, so that all requests create nodes.
+    // Creates the parents, so that the requests only create nodes.
     await Promise.all(keys.map(key => box.mutex(key).run(() => undefined)))
     const asked = keys.map(key => box.mutex(key).acquire())
     const restarted = Promise.race(asked).then(() => server.restart())
@@ -64,7 +64,7 @@ describe.concurrent('a server', () => {
     const late = short.mutex('key').acquire()
     const grant = await waiting[0]!
     const [after] = await locks(first, 'key')
-    // The same sessions with the same requests: only the holder is gone, and a new request is last.
+    // The same sessions have the same requests. Only the holder is gone, and the new request is last.
     expect(after!.holders[0]!.session).toBe(first.session)
     expect(before!.waiters.map(({ session }) => session)).toEqual([first.session, second.session])
     expect(grant.token).toBeGreaterThan(held.token)

@@ -25,7 +25,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-/** A path that no other test uses, two levels below any existing node. */
+/** Returns a path that no other test uses, two levels below any existing node. */
 const place = (): string => `/folder-${++places}/place`
 
 describe.concurrent('changes whose connection is cut at each request', () => {
@@ -93,7 +93,7 @@ describe.concurrent('changes whose connection is cut at each request', () => {
 })
 
 describe.concurrent('a lost change, and changes by other clients before the client could look', () => {
-  /** The outcome, and the data that the node has then; undefined if it is deleted. */
+  /** Returns the outcome, and the final data of the node; undefined if it is deleted. */
   async function outcome<T>(
     lost: 'requests' | 'replies',
     change: (zk: ZooKeeper, path: string, stat: Stat) => Promise<T>,
@@ -103,7 +103,7 @@ describe.concurrent('a lost change, and changes by other clients before the clie
     await using zk = await ZooKeeper.connect(`127.0.0.1:${proxy.port}`, { sessionTimeout: '30s' })
     await using direct = await ZooKeeper.connect(server.address)
     const wanted = place()
-    // Not a container, which the server would delete with its only child.
+    // Creates the parent as a normal node, because the server would delete a container with its only child.
     await direct.create(wanted.slice(0, wanted.lastIndexOf('/')))
     const path = await createSettled(direct, wanted, 'old')
     const stat = (await direct.exists(path))!

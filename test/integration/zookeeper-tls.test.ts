@@ -46,7 +46,7 @@ test('the client uses TLS, and trusts only the given certificates', async () => 
     await expect(stranger).rejects.toThrow(UnreachableError)
     await expect(stranger).rejects.toThrow(/certificate/)
     await expect(ZooKeeper.connect(address, { timeout: 500 })).rejects.toThrow(UnreachableError)
-    // Which certificates a URL trusts is set when the process starts.
+    // Starts a process with the certificate, because Node reads the trusted certificates when it starts.
     const trusting = [`NODE_EXTRA_CA_CERTS=${certificate}`, process.execPath, '--input-type=module', '-e']
     const opening = `
       import { open } from 'signalbox'
@@ -120,7 +120,7 @@ test('the client authenticates by SASL with each server that it connects to', as
     code: 'UNAVAILABLE',
     cause: { code: 'UNREACHABLE', cause: expect.any(AuthFailedError) as unknown },
   })
-  // A server that requires SASL ends the session of a client that sends a request before.
+  // A server that requires SASL ends the session of a client that sends a request without authenticating.
   await using stranger = await ZooKeeper.connect(server.address, { sessionTimeout: 2000 })
   await expect(stranger.create('/other')).rejects.toThrow()
 })

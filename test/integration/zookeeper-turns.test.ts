@@ -18,7 +18,7 @@ function box(place: string, port = server.port): Promise<Box> {
   return open(`zookeeper://127.0.0.1:${port}${place}?sessionTimeout=60s`)
 }
 
-// One after the other, because tasks that only lock and unlock leave others little time of their thread.
+// Run one after the other, because tasks that only acquire and release a lock leave little time for other tests.
 describe('turns of a key on ZooKeeper', () => {
   test('a key that only one process wants stays there, until a request of another process is next', async () => {
     const place = '/turns'

@@ -16,12 +16,12 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-/** At how many paths the client has data watches. */
+/** Returns the number of paths on which clients have data watches. */
 async function watchedPaths(): Promise<number> {
   return Number(/watching (\d+) paths/.exec(await server.say('wchs'))![1])
 }
 
-/** Without Vitest's assertions, which retain their arguments. */
+/** Checks an error without Vitest's assertions, which retain their arguments. */
 function timedOut(error: unknown): void {
   if (!(error instanceof TimedOutError)) throw error
 }
@@ -35,7 +35,7 @@ function box(place: string): Promise<Box> {
   return open(`zookeeper://${server.address}${place}?sessionTimeout=60s`)
 }
 
-// One after the other, because the server counts the watches of all.
+// Run one after the other, because the server counts the watches of all clients.
 describe('watches that no listener needs any more', () => {
   test('are removed on the client and the server, whether the read was answered or not', async () => {
     await using zk = await ZooKeeper.connect(server.address)
@@ -64,7 +64,7 @@ describe('watches that no listener needs any more', () => {
     await below.setData('/a', 'changed')
     await below.create('/a/child')
     expect(events).toEqual([])
-    // Missing, deleted, and in an invalid path.
+    // A missing watch, a deleted one, and one with an invalid path.
     below.unwatch('/a', watch)
     expect(() => below.unwatch('a', watch)).toThrow(/path must be/)
   })
@@ -130,7 +130,7 @@ describe('a wait that ends behind a long holder', () => {
     const { heapUsed } = await memoryInUse()
     await giveUp(50)
     await until(async () => (await watches()) === before)
-    // A listener that stayed would retain its request: some kilobytes for each of 2500.
+    // A leaked listener would retain its request: some kilobytes for each of 2500 requests.
     expect((await memoryInUse()).heapUsed - heapUsed).toBeLessThan(1_500_000)
     for (const grant of held) grant.assertHeld()
     await Promise.all(held.map(grant => grant.release()))
@@ -146,7 +146,7 @@ describe('a wait that ends behind a long holder', () => {
     proxy.delay = 100
     const asked = other.mutex('key').acquire({ signal: end.signal })
     const refused = expect(asked).rejects.toThrow()
-    // The read that sets it is running when the server has it.
+    // The read that sets the watch is still running when the server has the watch.
     await until(async () => (await watches()) > before)
     end.abort()
     await refused
@@ -183,7 +183,7 @@ test('each waiter in a queue watches the one ahead of it, and a release wakes on
     asked.push(other.mutex('key').acquire({ lease: '1h' }))
     await queued(first, 'key', index + 1)
   }
-  // A herd would be this many watches of one path.
+  // With a herd effect, all these watches would be on one path.
   await until(async () => (await watches()) === before + others.length)
   expect(await watchedPaths()).toBe(pathsBefore + others.length)
 

@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 /**
- * Brings the programs in other languages up to date.
- * @throws Error when one can't be built, after the missing programs were printed
+ * Builds the programs in other languages, unless they are up to date.
+ * @throws Error if a program can't be built, after printing what is missing
  */
 export default function bringUpToDate(): void {
   const setup = fileURLToPath(new URL('../../scripts/setup.mjs', import.meta.url))

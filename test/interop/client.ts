@@ -8,15 +8,15 @@ import { java, python, type Program } from './programs.js'
 import { runtime, type Runtime } from './runtime.js'
 import type { Part } from './rounds.js'
 
-/** A time inside, with the kind of client that had it. */
+/** A time in which a client held the lock, with the kind of the client. */
 export interface Stay extends Interval {
   readonly kind: string
 }
 
-/** A kind of client: the program that plays it, before the argument that gives it its part. */
+/** A kind of client. The argument after its `argv` is the JSON of its part. */
 export interface Kind extends Program {
   readonly kind: string
-  /** The arguments after that one. */
+  /** Arguments after the part. */
   readonly more?: readonly string[]
   /** Whether it is Signalbox. */
   readonly isOurs?: true
@@ -36,7 +36,7 @@ const node = (kind: string): Kind => ({
 export const signalbox: Kind = { ...node('signalbox'), isOurs: true }
 export const ourWriter: Kind = { ...signalbox, kind: 'writer of Signalbox', more: ['write'] }
 export const ourReader: Kind = { ...signalbox, kind: 'reader of Signalbox', more: ['read'] }
-/** Signalbox in a runtime other than Node. */
+/** Returns Signalbox in a runtime other than Node. */
 export function signalboxOn(name: Runtime): Kind {
   const script = builtProgram('test/interop/signalbox.process.js')
   return { ...signalbox, kind: `signalbox on ${name}`, ...runtime(name, script) }
@@ -48,21 +48,21 @@ export const redsync: Kind = { kind: 'redsync', program: `${builtFolder}/go/reds
 export const rLock = ofJava('RLock', 'RedissonRounds')
 export const curator = ofJava('Curator', 'CuratorRounds')
 export const lockfile: Kind = { ...node('lockfile'), isOurs: true }
-/** It calls the lock of a file by another name. */
+/** Calls the lock of a file by another name. */
 export const lockfileElsewhere: Kind = { ...lockfile, kind: 'lockfile elsewhere', more: ['elsewhere'] }
 export const properLockfile = node('proper-lockfile')
-/** The sides of an InterProcessReadWriteLock. */
+/** Clients of the two sides of an InterProcessReadWriteLock. */
 export const curatorWriter: Kind = { ...curator, kind: 'writer of Curator', more: ['write'] }
 export const curatorReader: Kind = { ...curator, kind: 'reader of Curator', more: ['read'] }
 export const javaMap = ofJava('IMap', 'HazelcastRounds')
 export const kazoo: Kind = { kind: 'kazoo', ...python('kazoo_lock.py') }
-/** These count no names but kazoo's own. */
+/** Locks of kazoo with its default settings, which see only nodes with kazoo's own names. */
 export const kazooAsItIs: Kind = { ...kazoo, kind: 'kazoo as it is', more: ['lock'] }
 export const kazooWriter: Kind = { ...kazoo, kind: 'WriteLock of kazoo', more: ['write'] }
 export const kazooReader: Kind = { ...kazoo, kind: 'ReadLock of kazoo', more: ['read'] }
 export const rFairLock: Kind = { ...rLock, kind: 'RFairLock', more: ['fair'] }
 
-/** Maximum wait for one answer, in milliseconds. */
+/** Maximum wait for a reply, in milliseconds. */
 const ANSWER_LIMIT = 60_000
 
 let count = 0
@@ -70,7 +70,7 @@ let count = 0
 /** A client in a process of its own. */
 export class Client implements AsyncDisposable {
   readonly who: string
-  /** The reports of its rounds, in order of arrival. */
+  /** Times in which it held the lock, in order of arrival. */
   readonly stays: Stay[] = []
   readonly #kind: Kind
   readonly #child
@@ -93,19 +93,19 @@ export class Client implements AsyncDisposable {
     createInterface({ input: child.stdout }).on('line', line => this.#heard(line))
   }
 
-  /** Starts one; it has connected when the promise settles. */
+  /** Starts a client, and waits until it has connected. */
   static async start(kind: Kind, part: Part): Promise<Client> {
     const client = new Client(kind, part)
     await client.#answer()
     return client
   }
 
-  /** @param wait maximum wait, in milliseconds. @returns whether it got the lock. */
+  /** @param wait maximum wait, in milliseconds. @returns whether it acquired the lock */
   async acquire(wait: number): Promise<boolean> {
     return (await this.#ask(`acquire ${wait}`)) === 'held'
   }
 
-  /** @returns false when the client says that it had lost the lock. */
+  /** @returns false if the client reports that it had lost the lock */
   async release(): Promise<boolean> {
     return (await this.#ask('release')) === 'released'
   }
@@ -115,7 +115,7 @@ export class Client implements AsyncDisposable {
     this.#child.stdin.write('rounds\n')
   }
 
-  /** Sends its process a signal. */
+  /** Sends a signal to the process. */
   signal(signal: NodeJS.Signals): void {
     this.#child.kill(signal)
   }
@@ -126,7 +126,7 @@ export class Client implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#child.stdin.end()
-    // Nothing that it would still want to do matters now.
+    // A client may hold back its exit, so this kills it.
     this.#child.kill('SIGKILL')
     await this.#exit
   }
@@ -161,7 +161,7 @@ export class Client implements AsyncDisposable {
     else this.#answers.push(line)
   }
 
-  /** Why it can't continue; undefined while it can. */
+  /** The reason why it can't continue; undefined if it can. */
   get failure(): string | undefined {
     return this.#answers.find(answer => answer.startsWith('failed'))
   }

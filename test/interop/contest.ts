@@ -4,10 +4,10 @@ import { Client, type Kind, type Stay } from './client.js'
 import { handOvers } from './hand-overs.js'
 import type { Part } from './rounds.js'
 
-/** Who takes part, how they call the lock, and when it is over. */
+/** The clients, their settings, and the conditions for the end. */
 export interface Contest {
   readonly clients: readonly (readonly [Kind, Part])[]
-  /** It ends when each of these has happened so often: `one > other`, see {@link handOvers}. */
+  /** The contest ends when each hand-over, such as `one > other`, has happened this often. See {@link handOvers}. */
   readonly wanted: ReadonlyMap<string, number>
   /** Maximum duration, in milliseconds. */
   readonly limit: number
@@ -20,7 +20,7 @@ export interface ContestResult {
   readonly handOvers: ReadonlyMap<string, number>
 }
 
-/** Lets clients of several kinds go in and out by turns, each in a process of its own. */
+/** Runs clients of several kinds that acquire and release the same lock in turn, each in a process of its own. */
 export async function contest({ clients, wanted, limit }: Contest): Promise<ContestResult> {
   const started = await Promise.all(clients.map(([kind, part]) => Client.start(kind, part)))
   try {

@@ -1,7 +1,7 @@
 import { inOrder } from '../../apps/chaos/check/intervals.js'
 import type { Stay } from './client.js'
 
-/** How often a holder of one kind followed a holder of another: by `one > other`. */
+/** Returns how often a holder of one kind followed a holder of another kind, by `one > other`. */
 export function handOvers(stays: readonly Stay[]): Map<string, number> {
   const counts = new Map<string, number>()
   let before: Stay | undefined

@@ -5,9 +5,12 @@ import { Client, javaMap, signalbox } from './client.js'
 import { meetAtHazelcast } from './hazelcast-meeting.js'
 import { withOurs } from './meeting.js'
 
-/** A contest that has not come to its end by then fails: milliseconds. */
+/** Maximum duration of a contest, in milliseconds. */
 const LIMIT = 60_000
-/** A wait that is longer has no bound: milliseconds. It is some milliseconds on a machine that has time. */
+/**
+ * Maximum wait, in milliseconds. A wait takes some milliseconds on an idle machine, and a longer one counts as
+ * unbounded.
+ */
 const BOUND = 5000
 
 let server: HazelcastServer
@@ -52,7 +55,7 @@ test('a Java program and a process that always want a key wait for each other fo
     expect(await java.acquire(BOUND)).toBe(true)
     expect(await java.release()).toBe(true)
   }
-  // Now it does not release by itself, either.
+  // From now on, the Java program also wants the key all the time.
   java.begin()
   const rounds = java.stays.length
   while (java.stays.length < rounds + 20) await new Promise(resolve => setTimeout(resolve, 10))

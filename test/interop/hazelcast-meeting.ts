@@ -4,8 +4,8 @@ import { javaMap, signalbox } from './client.js'
 import { contest, type ContestResult } from './contest.js'
 
 /**
- * Lets two processes of each kind want the same key of the same IMap by turns until all hand-overs that are named have
- * happened so often, or the limit is over.
+ * Runs two processes of each kind that lock the same key of the same IMap in turn, until each hand-over in `wanted` has
+ * happened that often, or until the limit is over.
  */
 export function meetAtHazelcast(
   { address }: HazelcastServer,

@@ -25,7 +25,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Runs a Java program, and returns its answers to these orders. */
+/** Runs a Java program, and returns its replies to these commands. */
 async function java(orders: readonly string[]): Promise<string[]> {
   const argv = [...javaMap.argv.slice(0, -1), 'HazelcastReader', server.address, TEST_CLUSTER, MAP]
   const child = spawn(javaMap.program, argv, { timeout: 60_000, killSignal: 'SIGKILL' })

@@ -2,8 +2,8 @@ import type { lock } from 'proper-lockfile'
 import { answer, type Part } from './rounds.js'
 
 /**
- * Plays a client that locks the file `part.name`. It calls the folder that is the lock by another name if the program
- * has a further argument.
+ * Runs a client that locks the file `part.name`. With another argument, the program uses another name for the folder
+ * that is the lock.
  */
 export async function answerWith(locksFile: typeof lock): Promise<void> {
   const part = JSON.parse(process.argv[2]!) as Part

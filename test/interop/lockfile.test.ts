@@ -9,10 +9,10 @@ import { lockfile, lockfileElsewhere, properLockfile, Client, type Kind } from '
 import { contest, type ContestResult } from './contest.js'
 import type { Part } from './rounds.js'
 
-/** A contest that has not come to its end by then fails, in milliseconds. */
+/** Maximum duration of a contest, in milliseconds. */
 const LIMIT = 100_000
 
-/** The path of a new file in a folder of its own. */
+/** Returns the path of a new file in a new folder. */
 function newFile(): string {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-lockfile-test-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))

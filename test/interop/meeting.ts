@@ -4,33 +4,33 @@ import { redisSemaphore, signalbox, Client, type Kind } from './client.js'
 import { contest, type ContestResult } from './contest.js'
 import type { Part } from './rounds.js'
 
-/** Where clients of several kinds meet. */
+/** The server, and the names, that clients of several kinds share. */
 export interface Place {
-  /** The server, or those of a quorum. */
+  /** URL of the server, or of the servers of a quorum. */
   readonly url: string
-  /** What Signalbox puts before every name: nothing, or {@link PREFIX}. */
+  /** The prefix that Signalbox adds to each name: none, or {@link PREFIX}. */
   readonly prefix: '' | typeof PREFIX
   readonly layout: 'string' | 'redisson'
 }
 
-/** What every name begins with, because redis-semaphore puts it there. */
+/** The prefix of each name, which redis-semaphore adds. */
 const PREFIX = 'mutex:'
 
-/** Longer than any stall of a loaded machine, in milliseconds. */
+/** Longer than any stall of a busy machine, in milliseconds. */
 const LONG_LEASE = 60_000
 const SHORT_LEASE = 300
-/** How long to wait for what must come, and for what must not, in milliseconds. */
+/** Waits for a lock that becomes free, and for a lock that does not, in milliseconds. */
 const PATIENT = 30_000
 const IMPATIENT = 100
 
 type Manner = Partial<Pick<Part, 'lease' | 'renew' | 'retry' | 'excludes'>>
 
-/** The settings of a client of this kind, so that all mean the same lock. */
+/** Returns the settings of a client of this kind. With these settings, clients of all kinds use the same lock. */
 function part(place: Place, kind: Kind, name: string, manner: Manner = {}): Part {
   const { url, prefix, layout } = place
   const prefixes = kind === redisSemaphore || (kind.isOurs && prefix !== '')
   return {
-    // A folder has neither of them.
+    // URLs of folders have neither a prefix nor a layout.
     url:
       kind.isOurs && !url.startsWith('file:')
         ? `${url}?prefix=${prefix}${layout === 'string' ? '' : `&layout=${layout}`}`
@@ -46,7 +46,7 @@ function part(place: Place, kind: Kind, name: string, manner: Manner = {}): Part
   }
 }
 
-/** Starts clients that want one lock; they end with the test. */
+/** Starts clients that want the same lock. They end with the test. */
 async function start(
   place: Place,
   name: string,
@@ -61,7 +61,7 @@ async function start(
   )
 }
 
-/** Tests of Signalbox and another kind of client that want the same lock one after another. */
+/** Adds tests in which Signalbox and another kind of client acquire the same lock one after the other. */
 export function meetings(place: () => Place, kind: Kind): void {
   test('each side excludes the other while it holds, and the other gets in afterwards', async () => {
     const [ours, theirs] = (await start(place(), randomUUID(), [signalbox], [kind])) as [Client, Client]
@@ -89,14 +89,17 @@ export function meetings(place: () => Place, kind: Kind): void {
 
     expect(await theirSlow.acquire(PATIENT)).toBe(true)
     expect(await ours.acquire(PATIENT)).toBe(true)
-    // Not all clients can know that they were too late.
+    // Ignores the result, because not all clients can detect that they were too late.
     await theirSlow.release()
     expect(await theirs.acquire(IMPATIENT)).toBe(false)
     expect(await ours.release()).toBe(true)
   })
 }
 
-/** Lets clients come in by turns until all hand-overs that are named have happened so often, or the limit is over. */
+/**
+ * Runs clients that lock the same name in turn, until each hand-over in `wanted` has happened that often, or until the
+ * limit is over.
+ */
 export function meetByTurns(
   place: Place,
   kinds: readonly Kind[],
@@ -108,7 +111,7 @@ export function meetByTurns(
   return contest({ clients: kinds.map(kind => [kind, part(place, kind, name, manner)]), wanted, limit })
 }
 
-/** The hand-overs from Signalbox to each of the kinds and back. */
+/** Returns the hand-overs from Signalbox to each of the kinds and back. */
 export function withOurs(kinds: readonly Kind[], times: number): Map<string, number> {
   return new Map(
     kinds.flatMap(({ kind }) =>

@@ -5,17 +5,17 @@ import { builtFolder } from '../../scripts/interop.mjs'
 import { until } from '../../packages/conformance/src/time.js'
 import type { Order, Report, Setting } from './nest.js'
 
-/** Milliseconds. */
+/** Maximum wait, in milliseconds. */
 const PATIENT = 60_000
 
-/** An answer of an application. */
+/** A response of an application. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly body: unknown
 }
 
-/** An application of Nest in a process of its own. */
+/** A Nest application in a process of its own. */
 export class NestApplication {
   readonly reports: Report[] = []
   stderr = ''
@@ -33,7 +33,7 @@ export class NestApplication {
     )
   }
 
-  /** Starts one, which ends with the test. */
+  /** Starts an application, which ends with the test. */
   static async start(setting: Setting): Promise<NestApplication> {
     const application = new NestApplication(setting)
     onTestFinished(() => void application.#child.kill('SIGKILL'))
@@ -42,12 +42,12 @@ export class NestApplication {
     return application
   }
 
-  /** @param content is sent as a page of the application sends it. */
+  /** @param content body of the request, which is sent as from a page of the application */
   async ask(path: string, method: 'GET' | 'POST' = 'GET', content?: object): Promise<Answer> {
     const page = { 'Content-Type': 'application/json', 'Sec-Fetch-Site': 'same-origin' }
     const response = await fetch(`http://127.0.0.1:${this.#port}/${path}`, {
       method,
-      // A connection that is kept would hold up the shutdown of Fastify for a minute.
+      // Fastify would wait a minute for a kept connection before it shuts down.
       headers: { connection: 'close', ...(content && page) },
       ...(content && { body: JSON.stringify(content) }),
     })
@@ -69,7 +69,7 @@ export class NestApplication {
     this.#child.kill(signal)
   }
 
-  /** Waits until the application has reported this. */
+  /** Waits until the application has sent this report. */
   async reported(wanted: Report): Promise<void> {
     const text = JSON.stringify(wanted)
     await until(text, () => this.reports.some(report => JSON.stringify(report) === text), PATIENT)

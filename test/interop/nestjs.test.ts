@@ -17,7 +17,7 @@ import type { Setting } from './nest.js'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
 let server: RedisServer
-/** The box of another process. */
+/** A box that stands for another process. */
 let other: Box
 let source: string
 
@@ -82,7 +82,7 @@ describe.each(['express', 'fastify'] as const)('on %s', platform => {
     expect(inOrder.map(([value]) => value)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
     const tokens = inOrder.map(([, token]) => BigInt(token))
     expect(tokens.every((token, index) => index === 0 || token > tokens[index - 1]!)).toBe(true)
-    // The control: without a lock, updates are lost.
+    // Control: updates are lost without a lock.
     expect(Math.max(...(await countAll('unlocked')).map(Number))).toBeLessThan(20)
   })
 
@@ -194,7 +194,7 @@ describe.each(['express', 'fastify'] as const)('on %s', platform => {
     const waiting = application.query('{ wait(key: "shop") }')
     await queued(other, 'shop', 1)
     application.kill('SIGTERM')
-    // After 10 seconds, Apollo closes the connections of queries that have no response.
+    // Apollo closes connections of queries without a response after 10 seconds.
     expect(await waiting).toMatchObject({
       errors: [{ message: 'The server is shutting down.', extensions: { code: 'CLOSED' } }],
     })
@@ -303,7 +303,7 @@ test('the example sells each seat once, and one of its processes reports each se
   for (const index of [0, 1]) await until('it listens', () => buy(index).then(Boolean, () => false), 60_000)
   const answers = await Promise.all(Array.from({ length: 40 }, (_, index) => buy(index)))
   const count = (status: number): number => answers.filter(answer => answer.status === status).length
-  // Two seats are sold, and at most 30 requests are answered.
+  // Two seats were already sold, and at most 30 requests get through.
   expect([count(201), count(409), count(429)]).toEqual([8, 20, 12])
   const seats = await Promise.all(
     answers.filter(({ status }) => status === 201).map(answer => answer.json() as Promise<{ seat: number }>),
@@ -327,7 +327,7 @@ test.each(['memory:', 'file'])('of 1,000 requests at once, 5 pass on %s', async 
   expect(await passing(engine === 'file' ? 3 : 1, { platform: 'express', source: url })).toBe(5)
 })
 
-/** The number of requests that pass, of 1,000 that are sent at once to several processes. */
+/** Sends 1,000 requests to several processes at once, and returns the number that pass. */
 async function passing(processes: number, setting: Setting): Promise<number> {
   await server.command('FLUSHALL')
   const applications = await startAll(processes, setting)

@@ -1,17 +1,17 @@
 import type { ExistingPostgres, SqlTransaction } from '../../src/index.js'
 
-/** A package that keeps rows in PostgreSQL, used as an application would. Its table is `invoice (id, paid)`. */
+/** A package that accesses PostgreSQL, used as in an application. Its table is `invoice (id, paid)`. */
 export interface Orm {
-  /** The URL or client with which the application opens its box. */
+  /** The URL or client that the application passes to `open`. */
   readonly source: string | ExistingPostgres
-  /** Runs `work` in a transaction of the package. `pay` changes a row in it. */
+  /** Runs `work` in a transaction of the package. `pay` changes a row in the same transaction. */
   transaction(
     work: (transaction: SqlTransaction, pay: (id: number) => Promise<unknown>) => Promise<void>,
   ): Promise<unknown>
-  /** An object of the same kind that has begun no transaction. */
+  /** An object of the same kind as a transaction that has not begun one. */
   readonly outside: SqlTransaction
   close(): Promise<unknown>
 }
 
-/** Connects one to a database. */
+/** Connects a package to a database. */
 export type Connect = (url: string) => Orm | Promise<Orm>

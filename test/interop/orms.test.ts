@@ -12,7 +12,7 @@ import { startPostgres, type PostgresServer } from '../support/servers/postgres.
 import type { Connect, Orm } from './orm.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-/** The name of each package in the docs, and the module here that uses it. */
+/** The name of each package in the docs, and the module in `orms` that uses it. */
 const packages = [
   ['Drizzle', 'drizzle'],
   ['Drizzle over postgres', 'drizzle-postgres'],
@@ -26,7 +26,7 @@ const packages = [
 
 let server: PostgresServer
 let pooler: PgBouncer
-/** The box of another process. */
+/** A box that stands for another process. */
 let other: Box
 
 beforeAll(async () => {
@@ -67,7 +67,7 @@ test.each(packages.filter(([name]) => name !== 'Drizzle over postgres'))(
     const page = readFileSync(join(root, 'docs/postgres.md'), 'utf8')
     const source = readFileSync(join(root, `test/interop/orms/${module}.ts`), 'utf8')
     const rows = [...page.matchAll(new RegExp(`^\\| ${name} \\| .*\`(.+)\`.* \\|$`, 'gm'))]
-    // The object with which it opens a box, and the one that it passes in a transaction.
+    // The page shows the object for `open`, and the object that stands for a transaction.
     const shown = rows.map(([, code]) => code!).filter(code => /\W/.test(code))
     expect(rows).toHaveLength(2)
     for (const code of shown) expect(withoutLayout(source)).toContain(withoutLayout(code))
@@ -142,7 +142,7 @@ describe.each(packages)('in a transaction of %s', (_, module) => {
           await runIn(transaction, 'select 1')
         })
         await expect(failing).rejects.toThrow()
-        // The client reports the loss in a turn of its own.
+        // The client reports the loss in a later turn.
         await setTimeout(20)
       })
       expect(uncaught.filter(error => !isLateWrite(error))).toEqual([])
@@ -206,7 +206,7 @@ describe.each(packages)('in a transaction of %s', (_, module) => {
     test('the settings of the transaction stay as they are', async () => {
       const key = randomUUID()
       await orm.transaction(async transaction => {
-        // The first function in PL/pgSQL adds the settings of that language.
+        // Runs a PL/pgSQL block, because the first one adds the settings of that language.
         await runIn(transaction, `do 'begin end'`)
         const settings = `select pg_catalog.json_agg(s order by name)::text as settings from (select name, setting from pg_settings) s`
         const before = await runIn(transaction, settings)
@@ -224,12 +224,12 @@ async function runIn(transaction: SqlTransaction, text: string): Promise<readonl
   return 'rows' in result ? result.rows : result
 }
 
-/** Whether `postgres` 3.4.9 wrote to a connection that was gone: https://github.com/porsager/postgres/issues/1154 */
+/** Whether `postgres` 3.4.9 wrote to a closed connection: https://github.com/porsager/postgres/issues/1154 */
 function isLateWrite(error: unknown): boolean {
   return String(error).includes("null (reading 'write')")
 }
 
-/** Returns the errors that would have ended the process while `work` ran. */
+/** Returns the uncaught errors during `work`, which would have ended the process. */
 async function uncaughtDuring(work: () => Promise<void>): Promise<readonly unknown[]> {
   const listeners = process.listeners('uncaughtException')
   const errors: unknown[] = []

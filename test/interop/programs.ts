@@ -1,18 +1,18 @@
 import { packageFile } from '../../bench/package.js'
 
-/** A program, with the arguments before those of its part. */
+/** A program with its first arguments. */
 export interface Program {
   readonly program: string
   readonly argv: readonly string[]
 }
 
-/** A program of `test/interop/java`. @param main its class. */
+/** Returns a program of `test/interop/java`. @param main its class */
 export function java(main: string): Program {
   const built = packageFile('.interop/java')
   return { program: 'java', argv: ['-cp', `${built}/lib/*:${built}/classes`, main] }
 }
 
-/** A program of `test/interop/python`. @param script its file. */
+/** Returns a program of `test/interop/python`. @param script its file */
 export function python(script: string): Program {
   return {
     program: packageFile('.interop/python/bin/python'),

@@ -19,7 +19,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = join(root, 'test/interop/queues')
 const PATIENT = 60_000
 
-/** The programs of the page, by the file that their first line names. */
+/** The programs of the page, by the file names in their first lines. */
 const programs = new Map(
   findBlocks('docs/queues.md', readFileSync(join(root, 'docs/queues.md'), 'utf8')).map(({ code }) => [
     /^\/\/ ([\w-]+)\.ts/.exec(code)![1]!,
@@ -37,16 +37,16 @@ test('the types of the programs fit', async () => {
   await runProgram(process.execPath, argv, { cwd: root, timeLimit: 110_000 })
 })
 
-/** A call of the partner. */
+/** A call to the partner. */
 interface Call extends Order {
   readonly start: number
   end: number | undefined
 }
 
-/** The service that the jobs call. It notes the calls. */
+/** The service that the jobs call. It records the calls. */
 class Partner {
   readonly calls: Call[] = []
-  /** Customers whose calls it does not answer for the time being. */
+  /** Customers whose calls it does not answer for now. */
   readonly held = new Set<string>()
   readonly #server = createServer((request, response) => void this.#serve(request, response))
   readonly #waiting: [string, () => void][] = []
@@ -56,7 +56,7 @@ class Partner {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
-  /** Answers the calls of a customer that it has held. */
+  /** Answers the calls of a customer that it has held back. */
   answer(customer: string): void {
     this.held.delete(customer)
     for (const [of, respond] of this.#waiting) if (of === customer) respond()
@@ -88,14 +88,14 @@ class Partner {
   }
 }
 
-/** Greatest number of these calls that ran at the same time. */
+/** Returns the maximum number of these calls that ran at the same time. */
 function mostAtOnce(calls: readonly Call[]): number {
   return Math.max(
     ...calls.map(({ start }) => calls.filter(one => one.start <= start && one.end! > start).length),
   )
 }
 
-/** Greatest number of calls that began within a second. */
+/** Returns the maximum number of these calls that began within a second. */
 function mostInASecond(calls: readonly Call[]): number {
   return Math.max(
     ...calls.map(({ start }) => calls.filter(one => one.start >= start && one.start < start + 1000).length),
@@ -109,7 +109,7 @@ function orders(customer: string, count: number): Order[] {
 interface Setting {
   readonly name: string
   readonly start: () => Promise<{ url: string; kill(): Promise<unknown> }>
-  /** Makes a worker's death noticed sooner. */
+  /** A setting of the worker and its replacement, with which the queue detects dead workers earlier. */
   readonly sooner?: [string, string]
 }
 
@@ -142,7 +142,7 @@ describe.each(settings)('jobs of $name', ({ name, start, sooner }) => {
         .replaceAll(/(redis|postgres):\/\/localhost[^']*/g, url)
         .replaceAll('http://localhost:8080', address)
         .replaceAll(...(sooner ?? ['', '']))
-        // On a busy machine, the calls differ more in the time until they arrive.
+        // On a busy machine, the times that calls take to arrive differ more.
         .replaceAll("jitter: '50ms'", "jitter: '500ms'")
       const compilerOptions = { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 }
       writeFileSync(join(compiled, `${module}.js`), ts.transpileModule(code, { compilerOptions }).outputText)
@@ -182,7 +182,7 @@ describe.each(settings)('jobs of $name', ({ name, start, sooner }) => {
     const called = partner.calls.map(({ customer, order }) => `${customer} ${order}`)
     expect(called.sort()).toEqual(jobs.map(({ customer, order }) => `${customer} ${order}`).sort())
     const customers = ['anna', 'ben', 'carl'].map(customer => partner.of(customer))
-    // Six jobs need not overlap on a busy machine.
+    // On a busy machine, six jobs need not overlap.
     expect(mostAtOnce(customers[0]!)).toBe(2)
     expect(Math.max(...customers.map(mostAtOnce))).toBe(2)
     expect(mostInASecond(partner.calls)).toBeLessThanOrEqual(20)
@@ -206,7 +206,7 @@ describe.each(settings)('jobs of $name', ({ name, start, sooner }) => {
   test('occupy no worker while they wait, and a dead worker loses its permits and its jobs', async () => {
     await begin()
     partner.held.add('anna')
-    // More than all workers can run.
+    // More jobs than all workers can run.
     await client('add', orders('anna', 30))
     const dying = startWorker()
     await until('two of one customer run', () => partner.running('anna') === 2, PATIENT)

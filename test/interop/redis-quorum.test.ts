@@ -4,7 +4,7 @@ import { startRedisServers, type RedisServer } from '../support/servers/redis.js
 import { redlock, redsync, signalbox } from './client.js'
 import { meetByTurns, meetings, withOurs, type Place } from './meeting.js'
 
-/** A contest that has not come to its end by then fails, in milliseconds. */
+/** Maximum duration of a contest, in milliseconds. */
 const LIMIT = 100_000
 
 let servers: RedisServer[]
@@ -28,7 +28,7 @@ describe.each([
 
   test('are never inside at once', async () => {
     const wanted = withOurs([kind], times)
-    // Those that retry at once split the votes over and over.
+    // Clients that retry immediately would split the votes again and again.
     const manner = { retry: 50 }
     const result = await meetByTurns(place(), [signalbox, signalbox, kind, kind], wanted, LIMIT, manner)
     expect(result.overlaps).toEqual([])

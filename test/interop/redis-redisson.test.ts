@@ -4,7 +4,7 @@ import { rFairLock, rLock, signalbox } from './client.js'
 import { meetByTurns, meetings, withOurs, type Place } from './meeting.js'
 
 const KINDS = [rLock, rFairLock]
-/** A contest that has not come to its end by then fails, in milliseconds. */
+/** Maximum duration of a contest, in milliseconds. */
 const LIMIT = 60_000
 
 let server: RedisServer

@@ -24,7 +24,7 @@ await answer(part, {
     }
   },
   async release() {
-    // It does not report its result.
+    // redis-semaphore does not report whether the release succeeded.
     await held!.release()
     return true
   },

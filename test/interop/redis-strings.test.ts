@@ -4,7 +4,7 @@ import { redisPy, redisSemaphore, redlock, redsync, signalbox, type Kind } from 
 import { meetByTurns, meetings, withOurs, type Place } from './meeting.js'
 
 const KINDS = [redisPy, redsync, redlock, redisSemaphore]
-/** A contest that has not come to its end by then fails, in milliseconds. */
+/** Maximum duration of a contest, in milliseconds. */
 const LIMIT = 60_000
 
 let server: RedisServer
@@ -18,7 +18,7 @@ afterAll(async () => {
 })
 
 function place(kinds: readonly Kind[]): Place {
-  // That reaches the names that redis-semaphore gives its keys.
+  // With this prefix, Signalbox uses the same keys as redis-semaphore.
   return { url: server.url, prefix: kinds.includes(redisSemaphore) ? 'mutex:' : '', layout: 'string' }
 }
 

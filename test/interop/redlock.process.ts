@@ -10,8 +10,8 @@ const redlock = new Redlock(clients, { retryCount: 0 })
 let held: Lock
 
 await answer(part, {
-  // Its own retries keep the votes of a try that failed, and then fail because of them until these have expired: it
-  // takes votes back only when it gives up.
+  // Retries here instead of in redlock, which releases its votes only when it gives up: its own retries keep the votes
+  // of a failed attempt, and then fail because of them until they expire.
   async acquire(wait) {
     const end = performance.now() + wait
     for (;;) {

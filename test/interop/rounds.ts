@@ -1,41 +1,41 @@
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** What every program of these tests, in any language, gets as JSON in its only argument. */
+/** The settings of a client, which each program of these tests gets as JSON in its first argument. */
 export interface Part {
-  /** The server, or those of a quorum; what else it says is for Signalbox. */
+  /** URL of the server, or of the servers of a quorum. Other parts of the URL are for Signalbox. */
   readonly url: string
   /** Name of the lock in the client. */
   readonly name: string
-  /** The lease of a lock, in milliseconds. */
+  /** Lease of a lock, in milliseconds. */
   readonly lease: number
-  /** Whether leases are renewed, by a client that can. */
+  /** Whether to renew leases, for clients that can. */
   readonly renew: boolean
-  /** After how long a client that polls tries again, in milliseconds. */
+  /** Delay before a polling client retries, in milliseconds. */
   readonly retry: number
-  /** How long a round stays inside, and the maximum time that it stays away, in milliseconds. */
+  /** Time for which a round holds the lock, and maximum time between rounds, in milliseconds. */
   readonly hold: number
   readonly pause: number
-  /** False in control runs: then nothing is locked. */
+  /** Whether rounds use the lock. False in control runs. */
   readonly excludes: boolean
 }
 
 /** The lock of one client. */
 export interface RoundsLock {
-  /** @param wait maximum wait, in milliseconds. @returns whether it was got. */
+  /** @param wait maximum wait, in milliseconds. @returns whether it acquired the lock */
   acquire(wait: number): Promise<boolean>
-  /** @returns false when it was lost before, by a client that can know. */
+  /** @returns false if the client detected that it had lost the lock */
   release(): Promise<boolean>
 }
 
-/** How long a round waits for its lock in one attempt, in milliseconds. */
+/** Maximum wait of a round for its lock, in milliseconds. */
 const PATIENCE = 5000
 
 /**
- * Executes each line of standard input, and answers on standard output: `acquire MILLISECONDS` with
- * `held` or `busy`; `release` with `released` or `lost`; `rounds` with a line `inside FROM TO` for each round, in
- * nanoseconds of the monotonic clock, until `stop`, which ends it with `stopped`. Anything that fails is answered with
- * `failed` and the reason. The end of the input ends the program.
+ * Executes each line of standard input, and writes replies to standard output. `acquire MILLISECONDS` replies `held` or
+ * `busy`, and `release` replies `released` or `lost`. `rounds` writes a line `inside FROM TO` for each round, in
+ * nanoseconds of the monotonic clock. `stop` ends the rounds, which then reply `stopped`. A failure replies `failed`
+ * and the reason. The end of the input ends the program.
  */
 export async function answer(part: Part, lock: RoundsLock): Promise<void> {
   const state = { going: false }

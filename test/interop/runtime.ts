@@ -3,10 +3,7 @@ import { join } from 'node:path'
 import { builtFolder } from '../../scripts/interop.mjs'
 import type { Program } from './programs.js'
 
-/**
- * The runtimes other than this one, by the folder of their programs, with what comes before the program that they are to
- * run.
- */
+/** Runtimes other than this one, each with its scope in npm, its program there, and the arguments before a script. */
 const RUNTIMES = {
   Bun: { scope: '@oven', path: 'bin/bun', argv: [] },
   Deno: { scope: '@deno', path: 'deno', argv: ['run', '--allow-all'] },
@@ -16,14 +13,14 @@ const RUNTIMES = {
 export type Runtime = keyof typeof RUNTIMES
 
 /**
- * A runtime as `scripts/setup.mjs runtimes` has installed it.
- * @param script a program for it
- * @param options for the runtime, before the program
+ * Returns a script in a runtime that `scripts/setup.mjs runtimes` has installed.
+ * @param script path of the script
+ * @param options options of the runtime
  */
 export function runtime(name: Runtime, script: string, options: readonly string[] = []): Program {
   const { scope, path, argv } = RUNTIMES[name]
   const folder = join(builtFolder, 'runtimes/node_modules', scope)
-  // The package of this platform, the only one that npm installs.
+  // The package of this platform, which is the only one that npm installs.
   const [platform] = readdirSync(folder)
   return { program: join(folder, platform!, path), argv: [...argv, ...options, script] }
 }

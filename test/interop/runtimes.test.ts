@@ -33,7 +33,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** Returns the outcome of each step of `tour.process.ts`, or the code of its error. */
+/** Returns the outcome of each step of `tour.process.ts`. */
 async function tour(
   on: Runtime,
   url: string,

@@ -1,6 +1,6 @@
 /**
- * Uses each feature of a box, one after the other, and prints a line of JSON for each: its name, and its outcome or the
- * code of its error. The argument is the URL.
+ * Uses each feature of a box in turn, and prints a line of JSON for each: its name, and its outcome or the code of its
+ * error. The argument is the URL.
  */
 import { open } from 'signalbox'
 import { sharedLimiter } from 'signalbox/limits'

@@ -4,7 +4,7 @@ import { lockManager } from '../../src/web-locks/index.js'
 import { Random } from '../../packages/conformance/src/random.js'
 
 /**
- * Gives random programs to the lock manager of Node and to ours, each in a space of its own, and compares their calls:
+ * Runs random programs on the lock manager of Node and on ours, each in a space of its own, and compares the results:
  * `web-locks.process.js FIRST COUNT`. Needs Node 24 or later.
  */
 
@@ -25,7 +25,7 @@ type Step =
   | { readonly type: 'settle'; readonly which: number; readonly fails: boolean }
   | { readonly type: 'abort'; readonly which: number }
 
-/** Steps that happen in one turn of tasks. */
+/** Steps in one turn of the event loop. */
 type Burst = readonly Step[]
 
 function programOf(random: Random): Burst[] {
@@ -58,19 +58,22 @@ interface Request {
   state: 'waiting' | 'called' | 'over'
 }
 
-/** One manager's run of a program. */
+/** A run of a program on one manager. */
 class Run {
-  /** What happened in each burst: the calls for each name in their order, then ends by request: these have no order. */
+  /**
+   * Events of each burst: callbacks for each name in their order, then results sorted by request, because their order
+   * may differ.
+   */
   readonly log: string[] = []
   readonly #calls: string[] = []
   readonly #ends: string[] = []
-  /** The same for names that are left alone, which may come at different times. */
+  /** The same events for ignored names, which may occur at different times. */
   readonly #lateCalls: string[] = []
   readonly #lateEnds: string[] = []
   readonly #manager: Manager
   readonly #prefix: string
   readonly #requests: Request[] = []
-  /** Names that are left alone: Node keeps a request in the queue after its signal has aborted. */
+  /** Ignored names: Node keeps a request in the queue after its signal has aborted. */
   readonly #left = new Set<string>()
 
   constructor(manager: Manager, prefix: string) {
@@ -136,7 +139,7 @@ class Run {
     this.#manager
       .request(full, { ...options, signal: controller?.signal }, async lock => {
         request.state = 'called'
-        // With a signal, Node calls back a moment later.
+        // For requests with a signal, Node calls back a moment later, so the order may differ.
         const calls = hasSignal ? this.#ends : this.#calls
         calls.push(
           `${name} called: ${which} with ${lock && `${lock.name.slice(this.#prefix.length)} ${lock.mode}`}`,
@@ -159,7 +162,7 @@ class Run {
       .filter(line => !this.#left.has(line[0]!))
   }
 
-  /** Waits until nothing more happens. */
+  /** Waits until nothing more happens, and logs the events. */
   async #rest(): Promise<void> {
     const count = (): number => this.#calls.length + this.#ends.length
     for (let before = -1; before !== count();) {
@@ -175,7 +178,7 @@ class Run {
   }
 }
 
-/** Lines in the order of the names that they begin with: the standard orders nothing across names. */
+/** Returns lines sorted by the names at their beginning, because the standard defines no order across names. */
 function ordered(lines: readonly string[]): string[] {
   return NAMES.flatMap(name => lines.filter(line => line.startsWith(`${name} `)))
 }

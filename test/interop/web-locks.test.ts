@@ -12,7 +12,7 @@ test(`does in ${PROGRAMS} random programs what the lock manager of Node does`, a
     cwd: tmpdir(),
     timeLimit: 100_000,
   })
-  // All that may happen to a request has happened.
+  // Expects that the programs cover everything that can happen to a request.
   for (const event of [
     'a called: N with a exclusive',
     'a called: N with a shared',

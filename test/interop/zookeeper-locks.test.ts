@@ -28,9 +28,9 @@ import {
 } from './zookeeper-meeting.js'
 
 const KINDS = [curator, kazoo]
-/** A contest that has not come to its end by then fails: milliseconds. */
+/** Maximum duration of a contest, in milliseconds. */
 const LIMIT = 60_000
-/** How long to wait for what must come, and for what must not: milliseconds. */
+/** Waits for a lock that becomes free, and for a lock that does not, in milliseconds. */
 const PATIENT = 30_000
 const IMPATIENT = 100
 
@@ -76,7 +76,7 @@ describe.each(readWriteLocks)('the read-write locks of Signalbox and $library', 
 
   test('are found to overlap without one', async () => {
     const wanted = new Map([[`${ourWriter.kind} > ${writer.kind}`, 15]])
-    // Longer than the other stays away, so that it comes meanwhile.
+    // Longer than the other client waits between rounds, so that their rounds overlap.
     const result = await meetAtZooKeeper(server, [ourWriter, writer], wanted, LIMIT, { hold: 30 })
     expect(ofOurs(result).length).toBeGreaterThan(0)
   })
@@ -112,11 +112,11 @@ test('without a bridge, readers of Signalbox are never inside with writers of Cu
 })
 
 const ALL = ['mutex', 'write', 'read', 'permits']
-/** Those that share with no reader. */
+/** Claims that do not share with readers. */
 const STRICT = ALL.filter(claim => claim !== 'read')
 
 test.each([
-  // A Lock of kazoo and an InterProcessMutex see no readers, those of their own library neither.
+  // A Lock of kazoo and an InterProcessMutex ignore readers, including those of their own library.
   { kind: kazooAsItIs, bridge: true, keptOutBy: STRICT, keepsOut: ALL },
   { kind: kazooWriter, bridge: true, keptOutBy: ALL, keepsOut: ALL },
   { kind: kazooReader, bridge: true, keptOutBy: STRICT, keepsOut: STRICT },

@@ -17,38 +17,38 @@ import type { Part } from './rounds.js'
 const OURS = [signalbox, ourReader, ourWriter]
 const READERS = [ourReader, curatorReader, kazooReader]
 
-/** The two sides of a read-write lock, by library. */
+/** Clients of both sides of a read-write lock, by library. */
 export const readWriteLocks = [
   { library: 'Curator', reader: curatorReader, writer: curatorWriter },
   { library: 'kazoo', reader: kazooReader, writer: kazooWriter },
 ]
 
 interface Manner {
-  /** False in control runs: then nothing is locked. */
+  /** Whether clients use the lock. False in control runs. */
   readonly excludes?: boolean
-  /** Whether Signalbox has nodes for locks that count only their own. */
+  /** Whether Signalbox creates nodes for clients that see only nodes with their own names. */
   readonly bridge?: boolean
-  /** How long a round stays inside: milliseconds. */
+  /** Time for which a round holds the lock, in milliseconds. */
   readonly hold?: number
 }
 
-/** kazoo takes the node of a lock that it has seen for permanent, but servers delete containers that are empty. */
+/** Keeps empty containers, because kazoo fails if servers delete the node of a lock that it has used. */
 export const KEEPING = { properties: { 'znode.container.checkIntervalMs': '3600000' } }
 
 /**
- * The overlaps that Signalbox had part in, without those of two readers, which share. Curator and kazoo do not see each
- * other.
+ * Returns the overlaps of Signalbox with other clients, except those between readers. Ignores overlaps between Curator
+ * and kazoo, which do not see each other.
  */
 export function ofOurs({ overlaps }: ContestResult): ContestResult['overlaps'] {
   return overlaps.filter(pair => pair.some(isOf(OURS)) && !pair.every(isOf(READERS)))
 }
 
-/** Minimum number of times that a reader of Signalbox and another one were inside at once. */
+/** Returns the number of overlaps between a reader of Signalbox and another reader. */
 export function sharedWithOurs({ overlaps }: ContestResult): number {
   return overlaps.filter(pair => pair.some(isOf([ourReader])) && pair.every(isOf(READERS))).length
 }
 
-/** The hand-overs between the sides of our read-write lock and these, without those of two readers, which share. */
+/** Returns the hand-overs between the sides of our read-write lock and these kinds, except those between readers. */
 export function betweenSides(kinds: readonly Kind[], times: number): Map<string, number> {
   const wanted = new Map<string, number>()
   for (const ours of [ourReader, ourWriter])
@@ -64,8 +64,8 @@ function isOf(kinds: readonly Kind[]): (one: Pick<Kind | Stay, 'kind'>) => boole
 }
 
 /**
- * Lets clients that want the same lock come in by turns until all hand-overs that are named have happened so often, or
- * the limit is over.
+ * Runs clients that lock the same key in turn, until each hand-over in `wanted` has happened that often, or until the
+ * limit is over.
  */
 export function meetAtZooKeeper(
   { address }: ZooKeeperServer,
@@ -83,11 +83,11 @@ export function meetAtZooKeeper(
   return contest({ clients: kinds.map(kind => [kind, part(kind)]), wanted, limit })
 }
 
-/** The settings of another client so that it means the lock that Signalbox calls `key`. */
+/** Returns settings with which another client uses the lock that Signalbox calls `key`. */
 export function partOf(address: string, key: string): Part {
   return {
     url: address,
-    // Others name the node under which Signalbox keeps the queue of a key.
+    // Other clients use the path of the node that contains Signalbox's queue of the key.
     name: `/place/locks/${key}`,
     lease: 60_000,
     renew: true,

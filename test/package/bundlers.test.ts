@@ -61,7 +61,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 }, timeLimit)
 
-/** The code that a CommonJS package needs in an ES module by esbuild. */
+/** Code that a CommonJS package needs if esbuild bundles it into an ES module. */
 const banner =
   "--banner:js=import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);"
 
@@ -71,12 +71,10 @@ function esbuild(format: string, file: string, ...more: readonly string[]): stri
   return [program, 'program.mjs', ...options, `--format=${format}`, `--outfile=${file}`, ...more]
 }
 
-/**
- * Bundles the program without a list of packages, and returns the output of the bundler and of a run of the program.
- */
+/** Bundles the program without excluding packages. Returns the output of the bundler and of the program. */
 async function bundled(argv: readonly string[], file: string, urls: readonly string[]): Promise<string> {
   const bundling = await runProgram(process.execPath, argv, { cwd: folder, timeLimit })
-  // A Node with its own SQLite, because no bundler includes a binary.
+  // Uses a Node with its own SQLite, because bundlers do not include binaries.
   const node = runtime('Node 24', file)
   const running = await runProgram(node.program, [...node.argv, ...urls], { cwd: folder, timeLimit })
   return bundling.stderr + bundling.stdout + running.stdout

@@ -15,7 +15,7 @@ let engine: Tarball
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'signalbox-hazelcast-package-'))
-  // To pack a clone replaces what runs in it, so this packs a copy.
+  // Packing replaces the modules that run in a clone, so this packs a copy.
   using clone = new Clone()
   library = await pack(clone.path, folder)
   engine = await pack(join(clone.path, 'packages/hazelcast'), folder)

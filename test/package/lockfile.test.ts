@@ -14,7 +14,7 @@ let lockfile: Tarball
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'signalbox-lockfile-package-'))
-  // To pack a clone replaces what runs in it, so this packs a copy.
+  // Packing replaces the modules that run in a clone, so this packs a copy.
   using clone = new Clone()
   library = await pack(clone.path, folder)
   lockfile = await pack(join(clone.path, 'packages/lockfile'), folder)

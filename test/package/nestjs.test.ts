@@ -16,7 +16,7 @@ let adapter: Tarball
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'signalbox-nestjs-'))
-  // To pack a clone replaces what runs in it, so this packs a copy.
+  // Packing replaces the modules that run in a clone, so this packs a copy.
   using clone = new Clone()
   library = await pack(clone.path, folder)
   adapter = await pack(join(clone.path, 'packages/nestjs'), folder)

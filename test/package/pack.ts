@@ -7,13 +7,13 @@ import { runProgram } from '../support/run-program.js'
 /** A packed package. */
 export interface Tarball {
   readonly path: string
-  /** In bytes. */
+  /** Size of the tarball, in bytes. */
   readonly size: number
-  /** Their paths in the package. */
+  /** Paths in the package. */
   readonly files: readonly string[]
 }
 
-/** Packs a package, as `npm publish` would, into a folder. */
+/** Packs a package into a folder, like `npm publish`. */
 export async function pack(place: string, folder: string): Promise<Tarball> {
   const argv = ['pack', '--json', '--pack-destination', folder]
   const { stdout } = await runProgram('npm', argv, { cwd: place, timeLimit: 120_000 })
@@ -27,13 +27,16 @@ export async function pack(place: string, folder: string): Promise<Tarball> {
   return { path: join(folder, filename), size, files: files.map(({ path }) => path) }
 }
 
-/** Returns what publint has to say about a package. */
+/** Returns publint's messages about a package. */
 export async function publintMessages({ path }: Tarball): Promise<readonly Message[]> {
   const tarball = new Uint8Array(readFileSync(path)).buffer
   return (await publint({ strict: true, pack: { tarball } })).messages
 }
 
-/** Makes a project, in a folder that need not exist, and installs packages: paths of tarballs, or names. */
+/**
+ * Creates a project and installs packages in it. The folder need not exist.
+ * @param packages paths of tarballs, or names
+ */
 export async function installInto(
   project: string,
   packages: readonly string[],
@@ -45,10 +48,10 @@ export async function installInto(
   await runProgram('npm', ['install', ...options, ...packages], { cwd: project, timeLimit: 120_000 })
 }
 
-/** What to do when a report of declarations differs. */
+/** Instruction for the case that a report of declarations differs. */
 export const renew = 'if the change is intended: npx vitest run --project package -t "public API" --update'
 
-/** The declarations of a package without their comments, file by file. */
+/** Returns the declarations of a package, file by file, without comments. */
 export async function declarationsOf({ path, files }: Tarball): Promise<string> {
   const texts = files
     .filter(file => /\.d\.c?ts$/.test(file))

@@ -20,14 +20,14 @@ import { runProgram, type Output } from '../support/run-program.js'
 import { declarationsOf, installInto, pack, publintMessages, renew, type Tarball } from './pack.js'
 
 interface PackageManager {
-  /** Its package, and the program in that. */
+  /** Name of its package, and path of the program in the package. */
   readonly program: readonly [name: string, path: string]
   readonly add: readonly string[]
-  /** Runs a module of the project; node itself without it. */
+  /** Arguments that run a module of the project. Without them, Node runs the module. */
   readonly run?: readonly string[]
-  /** The files of a project in addition to its package.json. */
+  /** Files of the project besides its package.json. */
   readonly files?: Readonly<Record<string, string>>
-  /** The command that the error for a missing package names, and where to run it. */
+  /** The command that the error for a missing package suggests, and the place where to run it. */
   readonly hint: readonly [command: string, place: string]
 }
 
@@ -75,7 +75,7 @@ const entries = Object.keys(exports)
   .map(path => path.replace('.', 'signalbox'))
 const everyEntry = entries.map((entry, index) => `export * as entry${index} from '${entry}'`)
 
-/** The settings that a `tsconfig.json` needs, according to the README. */
+/** Returns the settings for a `tsconfig.json` from the README. */
 function readmeCompilerOptions(): object {
   const { code } = readAllBlocks().find(({ page, language }) => page === readme && language === 'json')!
   return (JSON.parse(code) as { compilerOptions: object }).compilerOptions
@@ -103,7 +103,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** The paths of the packages that are installed in a clone, without links to its own folders. */
+/** Returns the paths of the packages that are installed in a clone, except links to its own folders. */
 function packagesOf(clone: string): string[] {
   const file = join(clone, 'node_modules/.package-lock.json')
   const { packages } = JSON.parse(readFileSync(file, 'utf8')) as {
@@ -277,7 +277,7 @@ describe('installed into an empty project', () => {
     expect((await node('strict.mjs')).stdout).toBe('true undefined\n')
   })
 
-  // The first with `await using`, and the newest of each major.
+  // The first version with `await using`, and the newest version of each major.
   test.each(['5.2', '5.9', '6', '7'])(
     'works with TypeScript %s and the tsconfig of the README',
     async version => {
@@ -320,7 +320,7 @@ describe('installed into an empty project', () => {
   })
 
   describe('without a driver for SQLite', () => {
-    // A Node with a driver of its own needs none.
+    // Skipped where Node has its own driver.
     test.skipIf(hasSqlite)('the file engine names the package to install', async () => {
       expect(existsSync(join(project, 'node_modules/libsql'))).toBe(false)
       write('driver.mjs', [
@@ -389,7 +389,7 @@ describe('installed into an empty project', () => {
     expect(lines[Number(line) - 1]).toMatch(/^\t+return .*\bmutex\(/)
   })
 
-  /** Makes a package of the checkout available to the project, instead of fetching it again. */
+  /** Links a package of the checkout into the project, instead of downloading it again. */
   function link(name: string): void {
     const path = join(project, 'node_modules', name)
     if (existsSync(path)) return

@@ -16,7 +16,7 @@ let server: ZooKeeperServer
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'signalbox-zookeeper-'))
-  // To pack a clone replaces what runs in it, so this packs a copy.
+  // Packing replaces the modules that run in a clone, so this packs a copy.
   using clone = new Clone()
   library = await pack(clone.path, folder)
   client = await pack(join(clone.path, 'packages/zookeeper'), folder)
@@ -28,7 +28,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Runs a program in an empty project with these packages. Returns its output. */
+/** Runs a program in an empty project with these packages, and returns its output. */
 async function run(name: string, tarballs: readonly Tarball[], lines: readonly string[]): Promise<string> {
   const project = join(folder, name)
   await installInto(

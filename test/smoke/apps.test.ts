@@ -41,7 +41,7 @@ test('the comparison of limits counts at its service what goes through a limiter
     readonly strategies: readonly Figures[]
   }
   expect(strategies.map(({ name }) => name)).toEqual(['signalbox sliding'])
-  // More than one second allows.
+  // More calls than the limit allows in one second.
   expect(strategies[0]!.calls).toBeGreaterThan(20)
   expect(readFileSync(picture, 'utf8')).toMatch(/^<svg /)
 })

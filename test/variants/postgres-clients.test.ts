@@ -22,7 +22,7 @@ import { builtProgram } from '../support/built-program.js'
 import { givenClients, type TestedClient, type UserClient } from '../support/postgres/given-clients.js'
 import { engineOver } from '../support/postgres/over-postgres.process.js'
 
-/** The PostgreSQL engine of a URL, over the package `postgres`. */
+/** The PostgreSQL engine on a URL, with the package `postgres`. */
 const overPostgres: EngineFixture = {
   ...postgres,
   name: 'postgres over postgres',
@@ -34,7 +34,7 @@ const overPostgres: EngineFixture = {
   network: ({ url }) => behindProxy(url, engineOver),
 }
 
-/** The PostgreSQL engine over a client that is given. */
+/** The PostgreSQL engine with an existing client. */
 function over({ name, isShared, connect }: TestedClient): EngineFixture {
   const { guarantees } = postgres
   return {
@@ -65,7 +65,7 @@ function over({ name, isShared, connect }: TestedClient): EngineFixture {
 let pglite: Promise<PGlite> | undefined
 afterAll(async () => (await pglite)?.close())
 
-/** The PostgreSQL engine in this process. */
+/** The PostgreSQL engine with a database in this process. */
 const overPGlite: EngineFixture = {
   name: 'postgres over a PGlite',
   guarantees: postgres.guarantees,
@@ -78,11 +78,11 @@ const overPGlite: EngineFixture = {
     return { url: '', engine: () => openPostgres({ postgres: client, schema }), close: () => undefined }
   },
 }
-// It computes in this thread, up to three seconds in one go. Checks of short leases do not expect that.
+// PGlite blocks this thread for up to three seconds at a time, which checks with short leases do not tolerate.
 const untimed = lockParts.filter(part => part !== deadHolders && part !== deadline)
 const timed = ['a late renewal does not restore a lost grant']
 
-// Everything that depends on connections; the rest of the suite would be the same again.
+// Runs only checks that depend on connections. Other checks would repeat those of the `pg` client.
 contractParts(overPostgres, ...lockParts, lostHints, errors, quiet, safeState, box)
 for (const client of givenClients)
   contractParts(over(client), ...lockParts, lostHints, values, sharedCommits, watching, box)

@@ -13,7 +13,7 @@ import { keptIds } from '../../packages/conformance/src/kept-ids.js'
 import { readNotWritten } from '../../packages/conformance/src/read-not-written.js'
 import { safeState } from '../../packages/conformance/src/safe-state.js'
 
-/** Values in records, with locks from an engine that does not know them. */
+/** Returns a fixture with values in records, and locks from an engine that does not know the records. */
 function recordsFixture(records: () => Records): EngineFixture {
   return {
     ...distantMemory,

@@ -7,7 +7,7 @@ import { lockParts } from '../contract/lock-parts.js'
 import { contractParts } from '../contract/suite.js'
 import { safeState } from '../../packages/conformance/src/safe-state.js'
 
-/** The Redis engine with held keys as Redisson has them. */
+/** The Redis engine with held keys in Redisson's format. */
 const redisson: EngineFixture = {
   ...redis,
   name: 'redis with the layout of Redisson',
@@ -18,5 +18,5 @@ const redisson: EngineFixture = {
   },
 }
 
-// Everything that depends on how a held key is read and written; the rest of the suite would be the same again.
+// Runs only checks that depend on the format of held keys. Other checks would repeat those of the default layout.
 contractParts(redisson, ...lockParts, quiet, safeState, box)

@@ -3,7 +3,7 @@ import type { EngineFixture } from '../../packages/conformance/src/fixture.js'
 import { contractSuite } from '../contract/suite.js'
 import { zookeeper } from '../contract/zookeeper-fixture.js'
 
-/** The ZooKeeper engine with nodes for kazoo next to its own. */
+/** The ZooKeeper engine with additional nodes for kazoo. */
 const bridged: EngineFixture = {
   ...zookeeper,
   name: 'zookeeper with a bridge',

@@ -16,12 +16,12 @@ import { zookeeper } from '../contract/zookeeper-fixture.js'
 import { startLaggingEnsemble } from '../support/servers/zookeeper-ensemble.js'
 import { until } from '../support/servers/until.js'
 
-/** Delay of each way between one follower and the leader, in milliseconds. */
+/** Delay of messages in each direction between one follower and the leader, in milliseconds. */
 const LAG = 10
 
 let shared: ReturnType<typeof startLaggingEnsemble> | undefined
 
-/** The ensemble of this file. One of its servers always lags behind the others. */
+/** Returns the ensemble of this file. One of its servers always lags behind the others. */
 function ensemble(): ReturnType<typeof startLaggingEnsemble> {
   return (shared ??= startLaggingEnsemble().then(started => {
     started.link.delay = LAG
@@ -33,7 +33,7 @@ afterAll(async () => {
   await (await shared)?.[Symbol.asyncDispose]()
 })
 
-/** The ZooKeeper engine with each box of a place on another server than the one before it. */
+/** The ZooKeeper engine. Consecutive boxes of a place use different servers. */
 const members: EngineFixture = {
   ...zookeeper,
   name: 'zookeeper with boxes on different members of an ensemble',
@@ -51,7 +51,7 @@ const members: EngineFixture = {
   },
 }
 
-// Checks about which servers could disagree. The others are the same on any server.
+// Runs only checks in which servers could disagree. The others give the same result on any server.
 contractParts(members, exclusion, order, waking, wholeness, release, givingUp, deadHolders, safeState)
 
 test('the first box of each place is at a server that returns old data', async () => {

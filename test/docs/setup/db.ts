@@ -6,7 +6,7 @@ database.exec(`
   insert into invoice values (42, false, 0);
 `)
 
-/** A SQL database as a reader may have one, with the call that clients for PostgreSQL have. */
+/** Stands for a reader's SQL database. Has the call that clients for PostgreSQL have. */
 export const db = {
   query(sql: string, values: readonly unknown[]): Promise<{ rowCount: number }> {
     const named = Object.fromEntries(values.map((value, index) => [index + 1, value]))

@@ -19,7 +19,7 @@ const guarantees: Guarantees = {
   weaknesses: [],
 }
 
-/** The state that the engines of one place share. */
+/** The state that the engines of a place share. */
 class Place {
   readonly state = new MemoryState(0, systemClock)
   readonly engines = new Map<string, MapEngine>()

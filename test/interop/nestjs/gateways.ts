@@ -24,7 +24,7 @@ class Gateway extends FilteredGateway {
 class GatewayController {
   constructor(private readonly host: HttpAdapterHost) {}
 
-  /** Sends an event to the gateway as a client, and returns the answer. */
+  /** Sends an event to the gateway as a client, and returns the reply. */
   @Get('gateway/:event')
   async received(@Param('event') event: string): Promise<unknown> {
     const server = this.host.httpAdapter.getHttpServer() as Server

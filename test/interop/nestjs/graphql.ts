@@ -65,7 +65,7 @@ class DoorResolver {
       driver: ApolloDriver,
       autoSchemaFile: true,
       playground: false,
-      // Otherwise Nest applies no filter to the fields of an object.
+      // Without this option, Nest applies no filters to the fields of an object.
       fieldResolverEnhancers: ['filters'],
     }),
   ],

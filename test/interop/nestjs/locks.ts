@@ -26,7 +26,7 @@ import { CurrentGrant, InjectBox, Locked } from 'signalbox-nestjs'
 import type { Order } from '../nest.js'
 import { letGo, report } from './setting.js'
 
-/** Counts in a file, in two steps that other processes must not come between. */
+/** Increments a number in a file, in two steps, which is safe only under a lock. */
 async function count(file: string): Promise<number> {
   const value = Number(await readFile(file, 'utf8')) + 1
   await sleep(5)
@@ -81,7 +81,7 @@ class WaitController {
   async invalid(): Promise<void> {}
 }
 
-/** Fails before a handler is found. */
+/** Fails before Nest has found a handler. */
 @Injectable()
 class BusyMiddleware implements NestMiddleware {
   @Locked('door', { wait: 0 })
@@ -135,7 +135,7 @@ interface Seen {
   seen?: readonly unknown[]
 }
 
-/** Records the metadata of a handler that a guard sees. */
+/** A guard that records the metadata of a handler. */
 @Injectable()
 class SeeingGuard implements CanActivate {
   constructor(private readonly reflector: Reflector) {}
@@ -184,12 +184,12 @@ class ServiceController {
   }
 }
 
-/** Holds a lock outside of any request. */
+/** Holds a lock outside of requests. */
 @Injectable()
 class Background implements OnApplicationBootstrap {
   onApplicationBootstrap(): void {
     process.on('message', (order: Order) => {
-      // It rejects if the lock is lost before the method ends.
+      // `work` rejects if it loses the lock before it ends.
       if ('background' in order) void this.work(order.background).catch(() => undefined)
     })
   }

@@ -18,7 +18,7 @@ const { platform, source, drain, jobs = false, gateways = false, graphql = false
 @Module({ providers: [{ provide: 'source', useValue: source }], exports: ['source'] })
 class ConfigModule {}
 
-/** Only those applications that use Apollo load it, which takes a while. */
+/** Loads Apollo only in applications that use it, because loading takes a while. */
 async function graphqlModule(): Promise<DynamicModule> {
   const { GraphqlModule } = await import('./graphql.js')
   return { module: GraphqlModule }

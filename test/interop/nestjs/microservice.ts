@@ -21,7 +21,7 @@ class MicroserviceController {
     throw new Error('of the application')
   }
 
-  /** The error that a client of the microservice gets. */
+  /** Returns the reply or the error that a client of the microservice receives. */
   @Get('microservice/:pattern')
   async received(@Param('pattern') pattern: string): Promise<unknown> {
     const client = ClientProxyFactory.create({ transport: Transport.TCP, options })
@@ -38,7 +38,7 @@ class MicroserviceController {
 @Module({ controllers: [MicroserviceController] })
 export class MicroserviceModule {}
 
-/** Makes the application a hybrid one, whose microservice has its global filters. */
+/** Makes the application a hybrid application. The microservice inherits its global filters. */
 export async function connectMicroservice(application: INestApplication): Promise<void> {
   application.connectMicroservice({ transport: Transport.TCP, options }, { inheritAppConfig: true })
   await application.startAllMicroservices()

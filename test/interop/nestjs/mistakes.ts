@@ -1,4 +1,4 @@
-/** Prints the errors of mistakes in the use of the adapter, without a server. */
+/** Prints the errors that mistakes in the use of the adapter cause. Needs no server. */
 import { Injectable, Module } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
 import { Locked, OncePerFleet, SignalboxModule } from 'signalbox-nestjs'
@@ -14,7 +14,7 @@ class Jobs {
   @OncePerFleet('1d')
   async [second](): Promise<void> {}
 
-  /** A call before Nest has injected the box. */
+  /** Calls a locked method before Nest has injected the box. */
   readonly early = this.locked()
 
   @Locked('door')

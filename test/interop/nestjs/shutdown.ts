@@ -1,4 +1,4 @@
-/** Prints what happens to waiters and boxes while another module waits for its requests, without a server. */
+/** Prints what happens to waiters and boxes while another module waits for its requests. Needs no server. */
 import { Injectable, Module, type OnModuleDestroy } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
 import { open, type Box } from 'signalbox'
@@ -8,7 +8,7 @@ const codeOf = (error: unknown): string => (error as { readonly code: string }).
 
 let waiting: Promise<unknown>
 
-/** As the drain of Apollo: it waits for requests, which wait for locks. */
+/** Waits for requests that wait for locks, like the drain of Apollo. */
 @Injectable()
 class Drain implements OnModuleDestroy {
   async onModuleDestroy(): Promise<void> {

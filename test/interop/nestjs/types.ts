@@ -1,4 +1,4 @@
-/** What compiles, and what does not; nothing here runs. */
+/** Code that compiles, and code that must not. Nothing here runs. */
 import type { Grant } from 'signalbox'
 import { CurrentGrant, Locked, OncePerFleet } from 'signalbox-nestjs'
 

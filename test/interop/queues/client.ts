@@ -1,6 +1,6 @@
 /**
- * Does one thing with the jobs of a queue, in a process of its own, because its package needs a newer Node than the
- * tests.
+ * Executes one action on the jobs of a queue. It is a process of its own, because its package needs a newer Node than
+ * the tests.
  *
  *     node client.ts bullmq redis://localhost:6379 add '[{"customer":"anna","order":1}]'
  */
@@ -15,14 +15,14 @@ export interface Order {
 /** A client of a queue. */
 export interface QueueClient {
   add(jobs: readonly Order[]): Promise<unknown>
-  /** Puts the jobs of dead workers back, if this is not done by itself soon. */
+  /** Requeues the jobs of dead workers, unless the queue soon does so itself. */
   recover(): Promise<unknown>
-  /** Returns the number of jobs that are not done. */
+  /** Returns the number of unfinished jobs. */
   unfinished(): Promise<number>
   close(): Promise<unknown>
 }
 
-/** Connects one to a server. */
+/** Connects a client to a server. */
 export type Connect = (url: string) => QueueClient | Promise<QueueClient>
 
 const [, , name, url, action, jobs = '[]'] = argv

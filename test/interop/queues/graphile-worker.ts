@@ -14,7 +14,7 @@ export const connect: Connect = async url => {
           flags: [payload.customer],
         })),
       ),
-    // As an operator does after the death of a worker, which otherwise keeps its jobs for four hours.
+    // Requeues the jobs, like an operator, because a dead worker otherwise keeps its jobs for four hours.
     recover: async () => {
       const dead = await utils.withPgClient(client =>
         client.query<{ locked_by: string }>(

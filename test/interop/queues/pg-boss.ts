@@ -4,7 +4,7 @@ import type { Connect } from './client.ts'
 export const connect: Connect = async url => {
   const boss = new PgBoss({ connectionString: url, supervise: false, monitorIntervalSeconds: 1 })
   await boss.start()
-  // A job whose worker has died expires after this time.
+  // The job of a dead worker expires after this time.
   await boss.createQueue('orders', { expireInSeconds: 20, retryLimit: 3 })
   return {
     add: jobs =>
