@@ -10,10 +10,10 @@ setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 
 const KEYS = 8000
-/** The memory that a box keeps for its next callers, and that the runtime keeps for itself. */
+/** Maximum memory that a box keeps for its next callers and the runtime keeps for itself, in bytes. */
 const MAX_KEPT = 4 * 2 ** 20
 
-/** The bytes that many keys leave behind after half a minute without calls. */
+/** Returns the number of bytes that many keys leave behind after half a minute without calls. */
 async function leftBy(use: (box: Box, key: string) => Promise<unknown>): Promise<number> {
   const clock = new VirtualClock()
   const box = await Box.join(new MemoryEngine('memory:', new MemorySpace(clock), clock), clock)
@@ -23,7 +23,7 @@ async function leftBy(use: (box: Box, key: string) => Promise<unknown>): Promise
   }
   await use(box, 'first')
   const before = inUse()
-  // All at once: none of them is idle when the last one begins.
+  // All calls start at once, so no key is idle when the last call begins.
   await Promise.all(Array.from({ length: KEYS }, (_, index) => use(box, `key ${index}`)))
   await pass(clock, 30_000)
   const left = inUse() - before

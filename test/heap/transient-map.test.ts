@@ -52,7 +52,7 @@ describe('a map of what comes and goes', () => {
         most = Math.max(most, process.memoryUsage().heapUsed - before)
       }
     }
-    // 60,000 entries of 800 bytes came and went.
+    // The loop has added and removed 60,000 entries of 800 bytes.
     expect(most).toBeLessThan(8 * 2 ** 20)
   })
 })

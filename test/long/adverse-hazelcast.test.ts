@@ -3,7 +3,7 @@ import { open, type Box } from '../../src/index.js'
 import { hazelcast } from '../contract/hazelcast-fixture.js'
 import { adverseSuite } from '../contract/suite.js'
 
-// The client repeats the lock of a key by itself. A late one ends with its lease.
+// The client repeats the lock of a key by itself. A late lock ends with its lease.
 adverseSuite(hazelcast, [
   'a caller that waits: the lock that a late request has taken is soon free',
   'a try: the lock that a late request has taken is soon free',
@@ -25,6 +25,7 @@ test('the lock that a late request has taken is free two seconds after its lease
     .catch(() => undefined)
   await grant?.release()
   await deliver()
-  // A second more for the member, which looks for expired leases once a second, and one for the calls.
+  // Besides the lease: a second for the member, which checks for expired leases once a second, and a second for the
+  // calls.
   expect(await near.mutex('key').run(() => 'free', { wait: lease + 4000 })).toBe('free')
 })

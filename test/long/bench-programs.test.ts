@@ -16,7 +16,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(folder, { recursive: true }))
 
-/** Gives the first window in which enough was done; a busy machine may need several. */
+/** Returns the first measurement with enough operations. A busy machine may need several attempts. */
 async function performed(
   performer: Performer,
   isEnough: (performance: Performance) => boolean,

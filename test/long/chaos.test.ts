@@ -17,12 +17,12 @@ import { startZooKeeperEnsemble } from '../support/servers/zookeeper-ensemble.js
 import { ZooKeeperServer } from '../support/servers/zookeeper.js'
 
 const FAULTS = ['--faults', '12', '--processes', '3', '--lease', '1000', '--seconds', '120']
-/** Enough for some that meet a client between its reading and its writing. */
+/** Enough faults that some hit a client between its read and its write. */
 const MORE_FAULTS = [...FAULTS, '--faults', '20']
-/** Of locks that must be renewed in time, in milliseconds. */
+/** Lease of locks that must be renewed in time, in milliseconds. */
 const LEASE = 3000
 
-/** No promise was broken, and enough was done for that to mean something. */
+/** Asserts that a run broke no promise and did enough work to be meaningful. Returns its report. */
 async function keeps(...args: readonly string[]): Promise<Report> {
   const report = await unbroken(...args)
   const { grants, transfers, storeCalls } = report
@@ -38,7 +38,7 @@ async function unbroken(...args: readonly string[]): Promise<Report> {
   expect({ findings, stderr }).toEqual({ findings: [], stderr: '' })
   expect(report.undecided).toBe(0)
   expect(report.faults).toBeGreaterThan(6)
-  // All clients of a Hazelcast member share one way, so a fault of the network is trouble for each that waits.
+  // All clients of a Hazelcast member share one route, so a network fault affects every waiter.
   expect(report.orders).toBeGreaterThan(report.engine === 'hazelcast' ? 40 : 200)
   return report
 }
@@ -55,7 +55,7 @@ describe('under faults of clients, network and server', () => {
     const server = await startPostgres()
     await server.kill()
     const { faultList } = await keeps(
-      // This seed draws each kind that is looked for.
+      // With this seed, each of the expected kinds of faults occurs.
       ...['--engine', server.url, '--server', server.writeScript(), ...MORE_FAULTS, '--seed', '28'],
     )
     const kinds = new Set(faultList.map(({ kind }) => kind))
@@ -70,7 +70,7 @@ describe('under faults of clients, network and server', () => {
 
   test('Hazelcast keeps its promises', async () => {
     const publicPort = await freePort()
-    // One member alone loses all that it had when it is killed.
+    // A single member loses all its data when it is killed.
     await using server = await startHazelcast({ publicPort })
     const engine = `hazelcast://${server.address}/${TEST_CLUSTER}`
     await keeps('--engine', engine, '--proxy-port', String(publicPort))
@@ -103,7 +103,7 @@ describe('of several servers', () => {
 
 test('where nothing is disturbed orders of arrival are compared, and none is broken', async () => {
   await using server = await startRedis()
-  // It lasts for half a lease.
+  // The run without faults lasts for half a lease.
   const { report, findings } = await chaosRun('--engine', server.url, '--faults', '0', '--lease', '4000')
   expect(findings).toEqual([])
   expect(report.orders).toBeGreaterThan(200)
@@ -120,7 +120,7 @@ describe('the same faults', () => {
   test.each(['redlock', 'redis-semaphore'])(
     'make %s hold a lock twice, and the harness says so',
     async peer => {
-      // Whether a fault meets one that holds is a matter of chance.
+      // It is random whether a fault hits a client that holds the lock.
       let overlaps: string[] = []
       for (let tries = 0; tries < 4 && overlaps.length === 0; tries++) {
         const run = await chaosRun('--engine', server.url, '--peer', peer, ...MORE_FAULTS)
@@ -148,10 +148,10 @@ describe('the same faults', () => {
       peer.isTaken = (await client.set('peer', 'another', 'PX', 10 * LEASE, 'NX')) === 'OK'
       peer.isTold = signal.aborted
     })
-    // There is nothing to be released any more.
+    // There is nothing to release any more.
     const ended = expect(using).rejects.toThrow()
     const asked = box.mutex('ours').acquire({ lease: LEASE })
-    // Before either has the answer.
+    // Neither client has received its answer yet.
     shiftWallClock(-3_600_000)
     const grant = await asked
     await ended

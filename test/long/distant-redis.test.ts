@@ -8,10 +8,10 @@ import { limits } from '../../packages/conformance/src/limits.js'
 import { lockParts } from '../contract/lock-parts.js'
 import { contractPartsBut } from '../contract/suite.js'
 
-/** Delay of each way to the server, in milliseconds. */
+/** One-way delay to the server, in milliseconds. */
 const WAY = 20
 
-/** Redis over a link with a round trip of 40 ms; its weaknesses are shown next to the server. */
+/** Redis over a link with a round trip of 40 ms. Its weaknesses are shown on the server itself. */
 const distantRedis: EngineFixture = {
   ...redis,
   name: 'redis, 40 ms away',
@@ -35,7 +35,7 @@ const distantRedis: EngineFixture = {
   network: ({ url }) => behindProxy(url, openRedis, HINTS),
 }
 
-/** Checks that make no sense at that distance, each with the reason. */
+/** Checks that make no sense at that distance, each with a reason. */
 const EXCLUDED: Readonly<Record<string, string>> = {
   'tokens increase after every way in which a grant can end':
     'its lease of 30 ms has expired before the answer is there',

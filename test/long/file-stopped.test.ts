@@ -26,7 +26,7 @@ test('a caller that waits for a process stopped within a transaction is refused 
     })
     expect(performance.now() - start).toBeGreaterThan(9_900)
     expect(took).toBeLessThan(20_000)
-    // Values are read without it.
+    // Reads of values do not need the stopped process.
     expect(await store.get('key')).toMatchObject({ value: 'before' })
     const asked = box.mutex('key').acquire()
     await pause(500)

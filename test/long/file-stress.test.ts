@@ -14,7 +14,7 @@ describe.each([
     expect(result.counter).toBe(result.sum)
     expect(Math.min(...result.each)).toBeGreaterThan(0)
     expect(result.kills).toBeGreaterThan(80)
-    // While the disk or the whole machine stands still, so does the holder.
+    // While the disk or the whole machine stalls, the holder stalls, too.
     expect(result.longestLockWait).toBeLessThan(100 + result.longestStandstill)
   })
 })

@@ -43,7 +43,7 @@ test.each([20, 22, 24])(
       await Promise.all(waiting)
     }
 
-    // A lease ends for the others when it does for its holder, and not before.
+    // Others can take the key only when the lease has also ended for its holder.
     for (const [stopped, other] of [
       [theirs, ours],
       [ours, theirs],

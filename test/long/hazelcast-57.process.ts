@@ -5,9 +5,9 @@ import { HazelcastEngine } from '../../packages/hazelcast/src/hazelcast-engine.j
 import { parseHazelcastUrl } from '../../packages/hazelcast/src/hazelcast-url.js'
 import type { Package } from '../../packages/hazelcast/src/link.js'
 
-/** Opens a box by hazelcast-client 5.7, in the processes that checks start. */
+/** Opens a box with hazelcast-client 5.7, in the processes that checks start. */
 export function open(url: string): Promise<Box> {
-  // Its types are others than those of 5.6, as far as they have private members.
+  // The types of 5.7 differ from those of 5.6 where they have private members.
   const hazelcast = client57 as unknown as Package
   return openBox({ engine: new HazelcastEngine(parseHazelcastUrl(url), hazelcast, systemClock) })
 }

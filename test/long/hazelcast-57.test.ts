@@ -7,9 +7,9 @@ import { contractSuite } from '../contract/suite.js'
 import { hazelcast } from '../contract/hazelcast-fixture.js'
 import { root } from '../docs/pages.js'
 
-// None of the checks takes longer. All of them took a minute and a half.
+// Longer than any single check. All checks together took a minute and a half.
 vi.setConfig({ testTimeout: 60_000 })
-/** All that loads the client gets this version of it; that of the other tests is 5.6. */
+/** Every module that loads the client gets this version. The other tests use 5.6. */
 vi.mock('hazelcast-client', () => import('hazelcast-client57'))
 
 test('boxes are opened by the client of 5.7', async () => {

@@ -10,22 +10,19 @@ import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/s
 
 /** Time for which a client is cut off, in milliseconds. */
 const CUT = 15_000
-/**
- * Operations meanwhile are over within this, and so soon after it all works again: milliseconds. Far more than it
- * takes.
- */
+/** Maximum time of operations during a cut, and of recovery after it, in milliseconds. Far more than they need. */
 const BOUND = 25_000
-/** Leases that end while the client is cut off, and that outlive it: milliseconds. */
+/** A lease that ends while the client is cut off, and one that outlives the cut, in milliseconds. */
 const SHORT = 4000
 const LONG = 40_000
-/** How others do meanwhile: no step of theirs may take longer. Milliseconds. */
+/** Maximum time of each step of another client during a cut, in milliseconds. */
 const SLOWEST = 5000
 
-/** How a client is cut off, and let in again. */
+/** A way to cut a client off, and to restore its connection. */
 interface Way {
   cut(proxy: Proxy): void
   restore(proxy: Proxy): void
-  /** Whether the client survives it, and with it the locks that it has on the member. */
+  /** Whether the client survives the cut, and with it the locks that it has on the member. */
   readonly isSurvived: boolean
 }
 
@@ -57,7 +54,8 @@ const WAYS: Record<string, Way> = {
 let server: HazelcastServer
 
 beforeAll(async () => {
-  // No server listens at the address that it names to clients, so a client that is cut off can't go round the proxy.
+  // No server listens at the address that the member names to clients, so a client that is cut off cannot bypass the
+  // proxy.
   server = await startHazelcast({ publicPort: await freePort() })
 })
 afterAll(() => server.kill())
@@ -69,7 +67,7 @@ async function boxAt(port: number, map: string, { onTestFinished }: TestContext)
   return box
 }
 
-/** The outcome of a call, with its clock time. */
+/** The outcome of a call, with the clock time of its end. */
 interface End {
   /** The code of its error; undefined for success. */
   readonly code: string | undefined
@@ -81,15 +79,15 @@ async function ending(task: Promise<unknown>): Promise<End> {
     await task
     return { code: undefined, at: performance.now() }
   } catch (error) {
-    // Anything else was not meant for callers.
+    // Callers should not get any other error.
     if (!(error instanceof SignalboxError)) throw error
     return { code: error.code, at: performance.now() }
   }
 }
 
 /**
- * Adds one to the value of a key, once for each key however often it is tried.
- * @param begun is called before it goes on
+ * Adds one to the value of a key, once for each key regardless of the number of attempts.
+ * @param begun called before the transaction writes
  */
 function add(box: Box, key: string, lease: number, begun?: () => Promise<void>): Promise<unknown> {
   return box.store('s').transaction(
@@ -104,8 +102,8 @@ function add(box: Box, key: string, lease: number, begun?: () => Promise<void>):
 }
 
 /**
- * Another client, which continues until it is asked to stop.
- * @returns how often, and how long the slowest took
+ * Runs another client until it is asked to stop.
+ * @returns the number of its steps, and the duration of the slowest one in milliseconds
  */
 async function goOn(box: Box, over: AbortSignal): Promise<{ steps: number; slowest: number }> {
   let steps = 0
@@ -138,8 +136,8 @@ describe.concurrent('a client that alone is cut off for 15 s', () => {
     const box = await boxAt(proxy.port, map, context)
     const other = await boxAt(server.port, map, context)
 
-    // It holds one lock, waits for another, and commits: one change that no answer comes to, and one that does not
-    // get out.
+    // The box holds one lock and waits for another. It also commits two changes: one that gets no reply, and one that
+    // is not sent.
     const held = await box.mutex('held').acquire({ lease })
     const inTheWay = await other.mutex('wanted').acquire()
     const waiting = box.mutex('wanted').acquire({ lease, wait: 2 * BOUND })
@@ -177,7 +175,7 @@ describe.concurrent('a client that alone is cut off for 15 s', () => {
     await pause(CUT / 3)
     await inTheWay.release()
     const isLong = lease === LONG
-    // A waiter that does not learn of its turn keeps no other waiting.
+    // A waiter that does not learn of its turn does not block the others.
     await other.mutex('wanted').run(() => undefined, { wait: CUT / 3 })
     if (isLong) expect(await other.mutex('held').tryAcquire()).toBeUndefined()
     else {
@@ -199,7 +197,7 @@ describe.concurrent('a client that alone is cut off for 15 s', () => {
       expect([undefined, 'UNAVAILABLE', 'INDETERMINATE', 'LOST', 'TIMED_OUT']).toContain(end.code)
       expect(end.at - since).toBeLessThan(BOUND)
     }
-    // The box continues by itself, regardless of its client.
+    // The box recovers by itself, whether or not its client has survived.
     await eventually(() => box.mutex('after').run(() => undefined), BOUND)
     const waited = await ending(waiting)
     expect(isLong ? [undefined] : ['UNAVAILABLE', 'INDETERMINATE']).toContain(waited.code)

@@ -4,7 +4,7 @@ import { open } from '../../src/open.js'
 import { foreignMap } from '../support/hazelcast/foreign-map.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 
-/** Maximum time until it is over, in milliseconds. Far more than it takes. */
+/** Maximum time of each wait, in milliseconds. Far more than it takes. */
 const BOUND = 30_000
 
 let server: HazelcastServer
@@ -21,9 +21,9 @@ test('a box that waits for a key of another program keeps its first key for long
   await using box = await open(url)
   expect(await map.tryLock('kept b', 0)).toBe(true)
   const waiting = box.mutex('kept a', 'kept b').acquire({ lease: 3000 })
-  // After the attempt to lock both at once.
+  // By then the attempt to lock both keys at once is over.
   await pause(500)
-  // A member would have ended it by then.
+  // Without renewals, the member would have ended the lease by then.
   for (const end = performance.now() + 5500; performance.now() < end;) {
     expect(await map.isLocked('kept a')).toBe(true)
     await pause(20)

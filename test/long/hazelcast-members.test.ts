@@ -18,13 +18,18 @@ import { faultless, runTracker } from '../support/trains/run-tracker.js'
 
 const KEYS = ['a', 'b', 'c', 'd', 'e', 'f']
 const BOXES = 3
-/** Tasks of each box that lock, and tasks that count. */
+/** Number of tasks of each box that lock, and of tasks that count. */
 const TASKS = 6
-/** It ends the remains of calls that were cut off when a member ended: milliseconds. */
+/** Lease of all locks, in milliseconds. It ends locks that remain from calls that a dying member interrupted. */
 const LEASE = 3000
-/** The run of the train tracker that its task names: worker processes, days of traffic, workers that are killed. */
+/**
+ * The options of the run of the train tracker that its task names: worker processes, days of traffic, workers to kill.
+ */
 const NAMED_RUN = ['--processes', '4', '--days', '10', '--kill', '20']
-/** Members and workers that end at the same time make the others wait for leases, so it takes longer: milliseconds. */
+/**
+ * Maximum time of a run, in milliseconds. Members and workers that die at the same time make the others wait for
+ * leases.
+ */
 const MAX_RUN = 5 * 60_000
 
 let members: HazelcastServer[]
@@ -37,7 +42,7 @@ afterAll(async () => {
   for (const member of members) await member.kill()
 })
 
-/** Kills one member after the other and lets each join again once the others have copies of everything. */
+/** Kills one member after another. Lets each one rejoin, and waits until all members have copies of everything. */
 async function killEach(): Promise<void> {
   for (const member of members) {
     await pause(1000)
@@ -45,7 +50,10 @@ async function killEach(): Promise<void> {
   }
 }
 
-/** Settles when all members have their copies again: before that, the end of one more could lose data. */
+/**
+ * Kills a member and lets it rejoin. Settles when all members have their copies again: an earlier loss of another
+ * member could lose data.
+ */
 async function killAndRejoin(member: HazelcastServer): Promise<void> {
   await member.kill()
   await pause(2000)
@@ -57,7 +65,7 @@ async function untilSafe(): Promise<void> {
   for (const member of members) while (!(await member.isSafe())) await pause(50)
 }
 
-/** The error of an operation while a member is being missed; any other is a fault. */
+/** Accepts an error that an operation may get while a member is missing, and throws any other error. */
 function checkRefusal(error: unknown): void {
   if (
     error instanceof SignalboxError &&
@@ -144,7 +152,7 @@ test('trains on three members that are killed in turn and join again: nothing lo
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-trains-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const url = `hazelcast://${members.map(({ address }) => address).join()}/${TEST_CLUSTER}?map=trains`
-  // The locks of a killed worker may keep the others waiting until its lease is over.
+  // The locks of a killed worker may block the others until its lease ends.
   const run = runTracker(folder, url, [...NAMED_RUN, '--lease', '3s'], { limit: MAX_RUN })
   const over = new AbortController()
   const isOver = run.then(
@@ -182,14 +190,14 @@ test('a box that is opened while a member ends is open in time', async () => {
     await pause(60 * round)
     await member.kill()
     await opening
-    // Of the client, of what it asks of a member that has ended, and time to spare.
+    // Covers the timeouts of the client and of its calls to a dead member, with time to spare.
     expect(Math.max(...opened)).toBeLessThan(30_000)
     await member.rejoin(members.filter(one => one !== member))
     await untilSafe()
   }
 })
 
-/** A client of the cluster as another program has it. */
+/** Opens a client of the cluster, as another program would. */
 async function clientOf(some: readonly HazelcastServer[]): Promise<Client> {
   const client = await Client.newHazelcastClient({
     clusterName: TEST_CLUSTER,
@@ -200,10 +208,10 @@ async function clientOf(some: readonly HazelcastServer[]): Promise<Client> {
   return client
 }
 
-/** Keys whose partitions one member has, and that member. */
+/** Returns keys whose partitions belong to one member, and that member. */
 async function keysOfOne(client: Client, count: number): Promise<{ keys: string[]; owner: HazelcastServer }> {
   const partitions = client.getPartitionService()
-  // They are given to members when something is asked of them for the first time, and the client learns of it later.
+  // The first request assigns the partitions to members, and the client learns of them later.
   await (await client.getMap('idle')).size()
   await vi.waitUntil(() => partitions.getPartitionOwner(0) as unknown, { timeout: 20_000 })
   const keysOf = new Map<string, string[]>()
@@ -238,11 +246,11 @@ test('holder, waiter and lease outlive the member with the keys, and tokens rise
     .mutex(leased)
     .acquire({ wait: 60_000 })
     .then(next => {
-      // A member ends a lease up to a second too early.
+      // A member may end a lease up to a second early.
       expect(performance.now() - lockedAt).toBeGreaterThan(11_000)
       return next.release()
     })
-  // Until they are parked on the member.
+  // By then both waiters are parked on the member.
   await pause(1500)
   await owner.kill()
   await pause(11_000)
@@ -253,7 +261,7 @@ test('holder, waiter and lease outlive the member with the keys, and tokens rise
   await (await waiting).release()
   await outliving
   await grant.release()
-  // The next grant counts on from the number that the others have a copy of, regardless of the clock.
+  // The next grant continues from the number that the other members have a copy of, even if the clock was set back.
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 3_600_000 })
   try {
     await using late = await open(url)
@@ -282,7 +290,7 @@ test('hints that a member can not send, because its connection was lost, are not
   })()
   await until('it is watched', () => seen.length === 1)
   const inTheWay = await other.mutex('wanted').acquire()
-  // It looks by itself once in two thirds of its lease.
+  // The waiter checks by itself only once in two thirds of its lease.
   const waiting = box.mutex('wanted').acquire({ lease: '10m', wait: '10m' })
   await queued(other, 'wanted', 1)
 
@@ -333,7 +341,7 @@ test('a split cluster grants a lock twice, and a resource that checks tokens ref
     return true
   }
   expect([writes(older), writes(newer), writes(older)]).toEqual([true, true, false])
-  // Each part continues with its own state, and the cluster drops one of the two values when they merge.
+  // Each part continues with its own state. When the parts merge, the cluster drops one of the two values.
   await boxes[0].store('s').put('value', 1)
   expect(await boxes[1].store('s').get('value')).toBeUndefined()
 })

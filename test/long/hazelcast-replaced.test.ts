@@ -13,14 +13,14 @@ import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/s
 
 const ROUNDS = 9
 const KEYS = ['a', 'b', 'c', 'd', 'e', 'f']
-/** Those that another program wants, too: it is parked on the member and mostly comes first. */
+/** Keys that another program also wants. It is parked on the member and mostly comes first. */
 const FOREIGN_KEYS = ['e', 'f']
 const LEASE = 1500
-/** Time without a member after which a client is dead for good, in milliseconds. */
+/** Time without a member after which a client shuts down for good, in milliseconds. */
 const PATIENCE = 500
-/** No caller waits longer for a lock: milliseconds. */
+/** Maximum time that any caller waits for a lock, in milliseconds. */
 const BOUND = 30_000
-/** How late one of them begins, and how late a client that was cut off is let in again: milliseconds. */
+/** Maximum delay of a contender's start, and of the reconnection of a client that was cut off, in milliseconds. */
 const MAX_DELAY = 2000
 const ACCOUNTS = 'accounts'
 
@@ -28,15 +28,15 @@ let server: HazelcastServer
 
 beforeAll(async () => {
   server = await startHazelcast({
-    // No server listens there, so clients that are cut off can't go round the proxy.
+    // No server listens there, so clients that are cut off cannot bypass the proxy.
     publicPort: await freePort(),
-    // Else the member may free the locks of a client that is cut off before their leases are over.
+    // Otherwise the member may free the locks of a client that is cut off before their leases end.
     properties: { 'hazelcast.client.cleanup.period.millis': '60000' },
   })
 })
 afterAll(() => server.kill())
 
-/** A box with a way of its own to the member. */
+/** A box with its own proxy to the member. */
 class Contender {
   readonly name: string
   readonly #proxy: Proxy
@@ -71,7 +71,7 @@ class Contender {
     return this.#box!
   }
 
-  /** Cuts it off until its client has died. */
+  /** Cuts the box off until its client has died. */
   async cut(): Promise<void> {
     const { deaths } = this
     this.#proxy.target = undefined
@@ -79,21 +79,21 @@ class Contender {
     await until(`the client of ${this.name} is dead`, () => this.deaths > deaths)
   }
 
-  /** Lets the client in that comes in the stead of the dead one. */
+  /** Restores the connection for the client that replaces the dead one. */
   restore(): void {
     this.#proxy.target = server.port
   }
 }
 
-/** The tasks inside, and their faults. */
+/** The critical sections of the boxes and of the other program. Records their faults. */
 class Sections {
   readonly faults: string[] = []
   readonly #last = new Map<string, Grant>()
   readonly #foreign = new Set<string>()
-  /** The greatest tokens that a fenced resource has seen. */
+  /** The greatest tokens that a fenced resource has seen, by key. */
   readonly #fence = new Map<string, bigint>()
 
-  /** A box was granted the key. */
+  /** Records that a box was granted the key. */
   enter(key: string, who: string, grant: Grant): void {
     const before = this.#last.get(key)
     if (before && before.expiresIn() > 0) this.faults.push(`${who} came to ${key} while another box held it`)
@@ -102,7 +102,7 @@ class Sections {
     this.#last.set(key, grant)
   }
 
-  /** The other program was given the key, until the result is called. */
+  /** Records that the other program was granted the key. Call the returned function before it unlocks. */
   enterForeign(key: string): () => void {
     const before = this.#last.get(key)
     if (before && before.expiresIn() > 0)
@@ -111,7 +111,7 @@ class Sections {
     return () => this.#foreign.delete(key)
   }
 
-  /** Whether the resource takes a write. */
+  /** Whether the fenced resource accepts a write. */
   write(key: string, { token }: Grant): boolean {
     if (token < (this.#fence.get(key) ?? 0n)) return false
     this.#fence.set(key, token)
@@ -119,7 +119,10 @@ class Sections {
   }
 }
 
-/** Repeats a task while the member is out of reach: it is refused, or its outcome is unknown. Returns its result. */
+/**
+ * Repeats a task while the member is unreachable, so that the task is rejected or its outcome is unknown. Returns its
+ * result.
+ */
 function persisting<T>(task: () => Promise<T>): Promise<T> {
   return eventually(
     task,
@@ -149,7 +152,7 @@ test('replaced clients compete with others for the locks of dead ones', async ()
   onTestFinished(() => client.shutdown())
   const map = await client.getMap('replaced')
   const sections = new Sections()
-  /** Number of times that each came first. */
+  /** Number of races that each contender won. */
   const firsts = new Map<string, number>()
   const untaken = new Set<string>()
   const came = (key: string, name: string): void => {
@@ -177,7 +180,7 @@ test('replaced clients compete with others for the locks of dead ones', async ()
   }
 
   for (let round = 0; round < ROUNDS; round++) {
-    // One of them, the other one, both.
+    // In turn: the first contender, the second one, both.
     const late = contenders.filter((_, index) => round % 3 === 2 || round % 3 === index)
     const held = KEYS.map((key, index) => ({ key, by: late[index % late.length]! }))
     const grants = await Promise.all(

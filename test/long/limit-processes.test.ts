@@ -11,12 +11,14 @@ import {
 import { RedisPlace } from '../support/redis/place.js'
 
 const LIMIT = 100
-/** Each process has at most a few of these, so that a stop costs a part that can be seen. */
+/** So small that each process has only a few permits: stopping a process costs a visible part of them. */
 const SMALL_LIMIT = 20
 const PER = 1000
-/** Covers that a process can lose its processor between a permit and its call. */
+/** Covers the time for which a process can lose its processor between a permit and its call, in milliseconds. */
 const JITTER = 30
-/** How long a permit is away before it comes back: window, jitter and the hold, a fiftieth of the window. */
+/**
+ * Time until a used permit comes back, in milliseconds: the window, the jitter and the hold, a fiftieth of the window.
+ */
 const AWAY = PER + JITTER + PER / 50
 
 const NEVER: Stops = { processes: 0, stopped: 0, between: 0 }
@@ -35,7 +37,7 @@ function checkBound(seen: Seen, limit = LIMIT): void {
   expect(isInOrder(seen)).toBe(true)
 }
 
-/** Returns the used part of the permits that the bound allows, while all processes wanted more. */
+/** Returns the used fraction of the permits that the bound allows. All processes want more throughout. */
 function useOf({ arrivals, from, until }: Seen, limit = LIMIT): number {
   const start = from + PER
   const windows = Math.floor((until - start) / AWAY)
@@ -48,7 +50,7 @@ for (const engine of ['file', 'redis'] as const) {
   test(`${engine}: eight processes use 99 of 100 permits over half a minute`, async () => {
     await using here = engine === 'redis' ? await RedisPlace.start() : undefined
     let best = 0
-    // Other work on the processors makes callers late and so only lowers it: the best of three counts.
+    // Other work on the processors delays callers and only lowers the fraction, so the best of three runs counts.
     for (let run = 0; run < 3 && best < 0.99; run++) {
       const seen = await calls(here?.server.url ?? place().url, NEVER)
       checkBound(seen)
@@ -67,7 +69,8 @@ for (const engine of ['file', 'redis'] as const) {
   test(`${engine}: eight processes of which five are stopped half of the time use most of a limit`, async () => {
     await using here = engine === 'redis' ? await RedisPlace.start() : undefined
     let best = 0
-    // A process that is stopped in the middle of a write transaction keeps the files for as long.
+    // On files, a process that is stopped during a write transaction blocks the others meanwhile, so only Redis has a
+    // limit for gaps.
     let gap = engine === 'redis' ? Infinity : 0
     for (let run = 0; run < 3 && (best < 0.75 || gap > 1.25 * AWAY); run++) {
       const seen = await calls(here?.server.url ?? place().url, FIVE, SMALL_LIMIT)

@@ -5,19 +5,19 @@ import { shareLimit, type Shared } from '../support/limits/threads.js'
 const THREADS = 50
 const LIMIT = 20
 const PER = 500
-/** Rounding aside. */
+/** The window, without rounding errors. */
 const EXACT = PER - 0.001
 
 const options = { limits: { limit: LIMIT, per: PER }, threads: THREADS }
 
-/** Whether all threads had equally many turns, because turns go in order of arrival. */
+/** Whether all threads had about equally many turns, because turns go in order of arrival. */
 function isFair({ times, from }: Shared): boolean {
   const counts = times.map(own => own.filter(time => time > from).length)
   const average = counts.reduce((sum, count) => sum + count, 0) / THREADS
   return Math.min(...counts) > 0 && Math.max(...counts) <= 1.5 * average
 }
 
-/** Returns the used part of the permits that the bound allows, while all threads wanted more. */
+/** Returns the used fraction of the permits that the bound allows. All threads want more throughout. */
 function useOf({ times, from, until }: Shared): number {
   const start = from + PER
   const windows = Math.floor((until - start) / PER)
@@ -29,7 +29,7 @@ test('fifty worker threads use 99 of 100 permits in turn, keep the bound and wai
   let best = 0
   let idlest = Infinity
   let fair = false
-  // Other work on the processors makes threads late and so only lowers it: the best of three counts.
+  // Other work on the processors delays threads and only lowers the fraction, so the best of three runs counts.
   for (let run = 0; run < 3 && (best < 0.99 || idlest > 0.5 || !fair); run++) {
     const shared = await shareLimit({ ...options, duration: 10_000 })
     expect(mostWithin(shared.times.flat(), EXACT)).toBeLessThanOrEqual(LIMIT)

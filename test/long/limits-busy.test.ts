@@ -16,7 +16,7 @@ test('a process whose event loop is busy for 40 of 50 ms gets its permits over f
     const first = await work.during(4000)
     const then = await work.during(10 * PER)
     const late = Math.max(first.late, then.late)
-    // It pays for how late it is, and once in a while it is later than ever before.
+    // The hold covers the measured lateness. Once in a while the process is later than ever before.
     expect(then.perWindow).toBeLessThanOrEqual(PER + holdFor(2 * late) + PER / then.windows)
     expect(work.worst(PER, 0)).toBeLessThanOrEqual(LIMIT)
     expect(limiter.outage).toBeUndefined()

@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }))
 
 interface Report {
-  /** Of the first scenario. */
+  /** The figures of the first scenario. */
   readonly strategies: readonly Figures[]
   readonly scenarios: readonly { readonly name: string; readonly strategies: readonly Figures[] }[]
 }
@@ -35,7 +35,10 @@ async function compared(...options: string[]) {
 const LIMIT = 20
 const MAX_RUNS = 3
 
-/** Ours that let through more than they promise: sliding and smooth in any second, calendar in those of the clock. */
+/**
+ * Returns the figures of Signalbox's strategies that exceeded their limit: sliding and smooth in any second, calendar
+ * in seconds of the clock.
+ */
 function above(strategies: readonly Figures[]): readonly Figures[] {
   return strategies.filter(({ name, worstGranted, worstCalendarSecond }) => {
     const worst = name === 'signalbox calendar' ? worstCalendarSecond : worstGranted
@@ -44,8 +47,9 @@ function above(strategies: readonly Figures[]): readonly Figures[] {
 }
 
 /**
- * The calm scenario, in which ours keep the limit. Their windows are longer by as much as calls usually differ on their
- * way; on a machine that is busy they differ by more, so the best of some runs of each counts.
+ * Runs the calm scenario, in which Signalbox's strategies must keep the limit. Their windows are longer by the usual
+ * difference between the delays of calls. On a busy machine the delays differ by more, so the best of several runs of
+ * each strategy counts.
  */
 async function comparedCalm(...options: string[]) {
   const calm = ['--scenario', 'calm', ...options]
@@ -68,16 +72,16 @@ test('the mistakes of other limiters, in all scenarios against the service', asy
     return new Map(strategies.map(one => [one.name, one]))
   }) as [Map<string, Figures>, Map<string, Figures>, Map<string, Figures>]
   expect(calm.size).toBe(17)
-  // A limit that starts from zero with each second lets nearly twice the limit through around its edge.
+  // A limit that is reset every second lets nearly twice the limit through around the end of a second.
   for (const name of ['scheduled refill', 'counter, packed', 'ring of 60 semaphores', 'timed semaphore'])
     expect(calm.get(name)!.worstWindow, name).toBeGreaterThan(LIMIT)
-  // All callers sleep, so none sees that the second is over.
+  // All callers sleep, so none of them notices that the second is over.
   expect(calm.get('first caller refill')!.calls).toBeLessThanOrEqual(LIMIT)
-  // Callers that have slept until the next second do not count.
+  // This strategy does not count callers that slept until the next second.
   const usual = calm.get('counter, usual')!
   expect(usual.calls).toBeGreaterThan(1.5 * usual.ideal)
   expect(usual.worstCalendarSecond).toBeGreaterThan(LIMIT)
-  // Sixty of them stand it that their restorer is 40 s late, and not that it is 60 s late.
+  // The 60 semaphores tolerate a restorer that is 40 s late, but not one that is 60 s late.
   expect(late.get('ring of 60 semaphores')!.idleSeconds).toBe(0)
   expect(later.get('ring of 60 semaphores')!.idleSeconds).toBeGreaterThan(0)
   expect(late.get('ring of 60 counters')!.idleSeconds).toBeGreaterThan(0)
@@ -102,7 +106,7 @@ test.each([
   ['threads', 'signalbox smooth'],
   ['processes', 'signalbox file'],
 ])('our limiters of workers in %s keep it, too', async (mode, name) => {
-  // Few workers, because most of the time goes into their start.
+  // Few workers, because most of the time is spent on starting them.
   const { strategies } = await comparedCalm('--mode', mode, '--only', name, '--workers', '20')
   expect(strategies).toHaveLength(1)
   expect(strategies[0]!.calls).toBeGreaterThan(LIMIT)

@@ -9,7 +9,7 @@ import { RedisPlace, through } from '../support/redis/place.js'
 const LIMIT = 20
 const PER = 1000
 
-/** A limiter behind a network that takes this many milliseconds each way. */
+/** Opens a limiter over a network with this one-way delay, in milliseconds. */
 async function distant(here: RedisPlace, delay: number, options: Partial<BoxLimiterOptions> = {}) {
   const network: Proxy = await here.network()
   const box = await here.box(through(network))
@@ -18,7 +18,10 @@ async function distant(here: RedisPlace, delay: number, options: Partial<BoxLimi
   return { network, limiter }
 }
 
-/** Maximum length of a window of which a part is lost, in a process that was also late by this much. */
+/**
+ * Returns the maximum length of a window of which this fraction is lost, in a process that was also this late, in
+ * milliseconds.
+ */
 function longest(less: number, late: number): number {
   return PER / (1 - less) + holdFor(late)
 }
@@ -76,7 +79,7 @@ describe('a limit of 20 in a second over a slow link to Redis', () => {
     const backAt = systemClock.now()
     const after = await work.during(4000)
     const late = Math.max(before.late, away.late, after.late)
-    // Permits that the engine gave just before and just after add to those that the process has given alone.
+    // Permits that the engine gave just before and just after the outage add to those that the process gave alone.
     expect(work.worst(PER, late)).toBeLessThanOrEqual(2 * LIMIT)
     expect(work.worst(PER, late, backAt + PER)).toBeLessThanOrEqual(LIMIT)
   })

@@ -6,7 +6,7 @@ import { startRedis } from '../support/servers/redis.js'
 import { replay } from '../support/table-replay.js'
 import { ALL_CLAIMS, searchTable, type Transition } from '../support/table-search.js'
 
-/** The operations of two requests in all states, and those of three within four operations. */
+/** The operations of two requests in all states, and those of three requests within four operations. */
 const transitions: Transition[] = []
 for (const [requests, maxDepth] of [
   [2, Infinity],

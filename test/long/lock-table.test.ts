@@ -5,9 +5,9 @@ import { startPostgres } from '../support/servers/postgres.js'
 import { startRedis } from '../support/servers/redis.js'
 import { compareHistories, STEPS } from '../support/table-histories.js'
 
-/** Number of operations for each way. */
+/** Number of operations for each way of running the code. */
 const OPERATIONS = { redis: 50_000, postgres: 10_000 }
-/** The seed of the first history: others than those of the short runs. */
+/** Seed of the first history. The short runs use other seeds. */
 const FIRST = 1_000_001
 const KINDS = ['any', 'crowded', 'together'] as const
 

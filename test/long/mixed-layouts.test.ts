@@ -10,12 +10,12 @@ import { inOrder, overlaps, type Interval } from '../../apps/chaos/check/interva
 import { startRedis, type RedisServer } from '../support/servers/redis.js'
 import { until } from '../support/servers/until.js'
 
-/** Number of processes that work at the same time. */
+/** Number of concurrent processes. */
 const PLACES = 4
-/** Number of times that the lock changes from one release to the other before the next process is replaced. */
+/** Number of times that the lock passes from one release to the other before the next process is replaced. */
 const CHANGES = 5
 
-/** Goes in and out of one lock until its input ends, and reports when it was inside. */
+/** Enters and leaves one lock until its input ends, and reports the times inside. */
 const PROGRAM = `
 import { setTimeout as sleep } from 'node:timers/promises'
 const [release, url, key] = process.argv.slice(2)
@@ -37,7 +37,7 @@ await box.close()
 let server: RedisServer
 let folder: string
 
-/** A release whose data in Redis has the layout of this number. */
+/** Creates a release whose data in Redis has the layout of this number. */
 function makeRelease(layout: number): void {
   const copy = join(folder, `layout-${layout}`)
   cpSync(join(root, 'dist/src'), copy, { recursive: true })
@@ -61,7 +61,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** Starts a process of a release that adds to `visits` when it was inside; the returned function ends it. */
+/** Starts a process of a release that adds its times inside to `visits`. The returned function ends it. */
 function start(release: string, key: string, visits: Interval[]): () => Promise<void> {
   const argv = ['program.js', release, server.url, key]
   const child = spawn(process.execPath, argv, { cwd: folder, stdio: ['pipe', 'pipe', 'inherit'] })
@@ -76,14 +76,14 @@ function start(release: string, key: string, visits: Interval[]): () => Promise<
   }
 }
 
-/** Returns the number of times that the lock went from one release to the other. */
+/** Returns the number of times that the lock passed from one release to the other. */
 function changes(visits: readonly Interval[]): number {
   return inOrder(visits).filter(({ who }, index, those) => index > 0 && those[index - 1]!.who !== who).length
 }
 
 /**
- * Replaces the processes of the older release one after another, each when both releases have met at the lock often
- * enough.
+ * Replaces the processes of the older release one after another. It waits before each replacement until the lock has
+ * passed between the releases often enough.
  */
 async function rollingDeploy(keyOf: (release: string) => string): Promise<Interval[]> {
   const visits: Interval[] = []

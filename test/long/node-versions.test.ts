@@ -14,17 +14,17 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** Those that are promised, but the one that runs this: all other tests run on it. */
+/** The supported major versions, except the one that runs this test. All other tests run on that one. */
 const others = ['20', '24'].filter(major => !process.versions.node.startsWith(`${major}.`))
 
-/** The program of a major version from the registry. */
+/** Installs a major version from the registry, and returns the path of its program. */
 async function nodeOf(major: string): Promise<string> {
   const options = ['--no-audit', '--no-fund', '--prefer-offline', '--no-save']
   await runProgram('npm', ['install', ...options, `node@${major}`], { cwd: folder, timeLimit: 5 * minute })
   return join(folder, 'node_modules/node/bin/node')
 }
 
-/** Tests that depend on Node itself, and on the versions 5 and 6 of both packages for Redis. */
+/** Tests that depend on Node itself, and on versions 5 and 6 of both Redis packages. */
 const files = [
   'test/contract/memory.test.ts',
   'test/contract/file.test.ts',
@@ -37,7 +37,7 @@ test.each(others)('engines and clients keep their promises on Node %s', async ma
   const { stdout: version } = await runProgram(node, ['--version'], { cwd: root, timeLimit: minute })
   expect(version).toMatch(`v${major}.`)
   const vitest = join(root, 'node_modules/vitest/vitest.mjs')
-  // This is about the versions. The other runs find rare failures, because they repeat no test.
+  // This test is about versions. The other runs, which retry nothing, find intermittent failures.
   const { stdout } = await runProgram(node, [vitest, 'run', '--retry=1', ...files], {
     cwd: root,
     timeLimit: 15 * minute,

@@ -3,7 +3,7 @@ import { open, type Box } from '../../src/index.js'
 import { pause, until } from '../../packages/conformance/src/time.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
 
-/** Returns the number of times that one caller acquires and releases a lock within a time, in milliseconds. */
+/** Returns the number of times that one caller acquires and releases a lock within a duration, in milliseconds. */
 async function cycles(box: Box, duration: number): Promise<number> {
   const mutex = box.mutex('hot')
   const begun = performance.now()
@@ -12,9 +12,9 @@ async function cycles(box: Box, duration: number): Promise<number> {
   return count
 }
 
-/** Returns the number of index entries that the server has read for the engine in a database. */
+/** Returns the number of index entries that the engine's queries have read in a database. */
 async function entriesRead(server: PostgresServer, database: string): Promise<number> {
-  // A server process reports its statistics a second after the last time.
+  // A server process reports its statistics at most once a second.
   await pause(1500)
   const pool = server.pool({ database })
   try {
@@ -41,7 +41,7 @@ test('a transaction elsewhere that is open for a minute does not slow locks down
   const before = await entriesRead(server, 'postgres')
   let done = 0
   let undisturbed = 0
-  // Alternately, so that other load on the machine slows both down.
+  // The two boxes run alternately, so that other load on the machine slows both down.
   for (let turn = 0; turn < 20; turn++) {
     done += await cycles(box, 500)
     undisturbed += await cycles(quiet, 500)
@@ -49,7 +49,7 @@ test('a transaction elsewhere that is open for a minute does not slow locks down
   const entries = ((await entriesRead(server, 'postgres')) - before) / done
   console.log({ done, undisturbed, entries })
   expect(done).toBeGreaterThan(0.7 * undisturbed)
-  // Two calls, each of which finds a row that was changed up to 200 times.
+  // A cycle has two calls. Each of them finds a row that was changed up to 200 times.
   expect(entries).toBeLessThan(400)
   await elsewhere.query('commit')
   elsewhere.release()
@@ -63,7 +63,7 @@ test('a transaction elsewhere that is open for a minute does not slow locks down
     await cycles(box, 500)
     return (await dead()) < 25_000
   })
-  // Bounded from now on, no matter how long the lock is in use.
+  // From now on the number of dead rows stays bounded, no matter how long the lock is in use.
   await cycles(box, 20_000)
   expect(await dead()).toBeLessThan(100_000)
   await pool.end()

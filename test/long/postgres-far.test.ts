@@ -7,18 +7,18 @@ import { startPostgres } from '../support/servers/postgres.js'
 
 const NEAR = 3
 const FAR = 6
-/** How long they contend, in milliseconds. */
+/** Duration of the contention, in milliseconds. */
 const DURATION = 60_000
 const LEASE = 10_000
 
 interface Turn {
   readonly box: number
-  /** When it was requested, as a time of this process. */
+  /** Time of the request, by the clock of this process. */
   readonly asked: number
   readonly token: bigint
 }
 
-/** Acquires the key repeatedly. @returns the turns in the order of their tokens */
+/** Acquires the key repeatedly with all boxes. @returns the turns in the order of their tokens */
 async function contend(boxes: readonly Box[], duration: number): Promise<readonly Turn[]> {
   const turns: Turn[] = []
   const end = performance.now() + duration
@@ -39,7 +39,7 @@ async function contend(boxes: readonly Box[], duration: number): Promise<readonl
   return turns.sort((one, other) => (one.token < other.token ? -1 : 1))
 }
 
-/** The turns before which another one came that was requested later by more than `slack` milliseconds. */
+/** Returns the turns that came after a turn requested more than `slack` milliseconds later. */
 function overtaken(turns: readonly Turn[], slack: number): readonly Turn[] {
   let latest = -Infinity
   return turns.filter(({ asked }) => {
@@ -58,7 +58,7 @@ test.each([150, 400])(
     const urls = [...Array<string>(NEAR).fill(server.url), ...Array<string>(FAR).fill(far)]
     const boxes = await Promise.all(urls.map(url => open(url)))
     network.delay = roundTrip / 2
-    // By now, each has its connections.
+    // By now, each box has its connections.
     await Promise.all(boxes.map(box => box.mutex('hot').run(() => undefined)))
     const kept = await boxes.at(-1)!.mutex('kept').acquire({ lease: LEASE })
     const wanting = boxes[0]!.mutex('kept').acquire({ wait: '5m' })
@@ -69,11 +69,11 @@ test.each([150, 400])(
     network.delay = 0
     await Promise.all(boxes.map(box => box.close()))
     const counts = boxes.map((_, index) => turns.filter(({ box }) => box === index).length)
-    // A request arrives half a round trip after it was made.
+    // A request arrives half a round trip after it was sent.
     const late = overtaken(turns, roundTrip / 2 + 150)
     console.log({ roundTrip, counts, overtaken: late.length })
     expect(Math.min(...counts)).toBeGreaterThanOrEqual(turns.length / boxes.length / 2)
-    // A waiter that this busy machine keeps from claiming its turn within the window loses it.
+    // A waiter loses its turn if this busy machine keeps it from checking in within the claim window.
     expect(CLAIM_WINDOW).toBeGreaterThan(roundTrip)
     expect(late.length).toBeLessThanOrEqual(turns.length / 100)
   },

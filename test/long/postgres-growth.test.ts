@@ -3,10 +3,10 @@ import { pause } from '../../packages/conformance/src/time.js'
 import { open } from '../../src/index.js'
 import { startPostgres } from '../support/servers/postgres.js'
 
-/** Number of new keys and IDs that are added each second. */
+/** Number of new keys and of new IDs each second. */
 const RATE = 200
 const TICK = 100
-/** How long IDs are kept, and how long a part of the test takes, in milliseconds. Keys are kept for a minute. */
+/** Retention of IDs, and duration of a part of the test, in milliseconds. Keys are kept for a minute. */
 const RETENTION = 15_000
 const PART = 60_000
 

@@ -4,7 +4,7 @@ import { open, type Box } from '../../src/index.js'
 import { Tap } from '../support/postgres/tap.js'
 import { startPostgres } from '../support/servers/postgres.js'
 
-/** More packets than a commit has in either direction. */
+/** More packets than a commit sends in either direction. */
 const MAX_PACKETS = 40
 
 /** One commit: it writes one number to two keys. */
@@ -75,7 +75,7 @@ test.each(commits)(
         let killed: Promise<void> | undefined
         tap.decide = packet => {
           if (packet.from === from && ++passed === killedAt) {
-            // The client's packets still arrive, the server's do not.
+            // The packets of the client still arrive, and those of the server do not.
             if (from === 'client') setTimeout(() => void (killed = server.kill()), 1)
             else killed = server.kill()
           }

@@ -64,7 +64,7 @@ const VALUES = [
 ]
 const KEYS = ['null', 'NULL', 'a"b', "it's", 'back\\slash', '{1,2}', '\u00e9\u4e2d']
 
-/** Uses every feature that reaches the server, in a box and with another one that waits. */
+/** Uses every feature that reaches the server, with a box and another one that waits. */
 async function works(box: Box, other: Box, url: string): Promise<void> {
   const store = box.store('s')
   for (const [index, key] of KEYS.entries()) {
@@ -124,7 +124,7 @@ test('a role that is read-only by default gets an error that says so, and none l
   )
   const url = server.url.replace('tester@', `${role}@`)
   const opened = open(url)
-  // It either works, or is rejected with the name of the setting.
+  // Opening and writing either work, or reject with the name of the setting.
   const failure: unknown = await opened.then(
     async box => {
       try {

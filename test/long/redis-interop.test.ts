@@ -12,7 +12,7 @@ import {
 import { meetByTurns, withOurs, type Place } from '../interop/meeting.js'
 import { startRedis } from '../support/servers/redis.js'
 
-/** So often one comes right after the other, in each direction. */
+/** Number of handovers in each direction. */
 const HAND_OVERS = 1000
 const LIMIT = 8 * 60_000
 

@@ -7,7 +7,7 @@ import { runProgram } from '../support/run-program.js'
 const minute = 60_000
 const vitest = join(root, 'node_modules/vitest/vitest.mjs')
 
-/** Bun runs a program that names Node in its first line in Node, unless it is told not to. */
+/** Bun runs a program that names Node in its first line in Node, unless it gets this option. */
 const options = { Bun: ['--bun'], Deno: [] }
 
 const files = [
@@ -21,7 +21,7 @@ const files = [
 
 test.each(['Bun', 'Deno'] as const)('engines and limits of threads keep their promises on %s', async name => {
   const { program, argv } = runtime(name, vitest, options[name])
-  // This is about the runtimes. The other runs find rare failures, because they repeat no test.
+  // This test is about runtimes. The other runs, which retry nothing, find intermittent failures.
   const { stdout } = await runProgram(program, [...argv, 'run', '--retry=1', ...files], {
     cwd: root,
     timeLimit: 19 * minute,

@@ -8,12 +8,12 @@ const program = fileURLToPath(new URL('../../build/test/simulation/seeds.process
 const SCHEDULES = 100_000
 /** Number of schedules that one process runs. */
 const PORTION = 5000
-/** These have only what time of the processors is left over, in milliseconds. */
+/** Maximum time, in milliseconds. The processes get only the processor time that other work leaves. */
 const TIME_LIMIT = 8_000_000
 
 test('100,000 schedules break no promise', { timeout: TIME_LIMIT }, async () => {
   const broken: string[] = []
-  // Others than those of the short run.
+  // The short run uses other seeds.
   let next = 1_000_000
   const end = next + SCHEDULES
   const worker = async (): Promise<void> => {

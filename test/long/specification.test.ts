@@ -16,10 +16,10 @@ import {
 import { guards, slowClock, wholes } from '../support/specification/configurations.js'
 import { runTlc } from '../support/specification/tlc.js'
 
-/** Number of schedules of the simulation that are checked. */
+/** Number of simulated schedules to check. */
 const SCHEDULES = 12
 
-/** Those of the histories that TLC accepts to their end, counted from 0. */
+/** Returns the numbers, counted from 0, of the histories that TLC accepts to their end. */
 async function accepted(histories: readonly (readonly LockEvent[])[]): Promise<number[]> {
   const { output } = await runTlc(
     'LockHistory',
@@ -31,7 +31,7 @@ async function accepted(histories: readonly (readonly LockEvent[])[]): Promise<n
   return numbers.sort((one, other) => one - other)
 }
 
-/** Histories of schedules whose locks are exclusive and for one key, as the module has them. */
+/** Returns histories of schedules with exclusive locks for one key, the only ones that the TLA+ module describes. */
 async function simulated(): Promise<LockEvent[][]> {
   const histories: LockEvent[][] = []
   for (let seed = 1; histories.length < SCHEDULES * KEYS.length; seed++) {
@@ -63,7 +63,7 @@ function isModelled(action: Action): boolean {
   }
 }
 
-/** A history with one event changed. */
+/** Returns a history with one event changed. */
 function withChange(
   events: readonly LockEvent[],
   changes: (event: LockEvent) => boolean,

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { faultless, runTracker } from '../support/trains/run-tracker.js'
 
-/** For a million messages, in milliseconds. */
+/** Maximum time of a run with a million messages, in milliseconds. */
 const MAX_RUN = 10 * 60_000
 
 test('a million messages take no more memory than half of them', { timeout: 2 * MAX_RUN }, async () => {
@@ -19,7 +19,7 @@ test('a million messages take no more memory than half of them', { timeout: 2 * 
     peaks.push({ supervisor: report.peakMemory, worker })
   }
   const [half, all] = peaks
-  // Two equal runs differ by so much, because the garbage collector works when it wants to.
+  // Two equal runs differ by up to a quarter, because the garbage collector runs at any time.
   expect(all!.supervisor / half!.supervisor).toBeLessThan(1.25)
   expect(all!.worker / half!.worker).toBeLessThan(1.25)
 })

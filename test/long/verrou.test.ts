@@ -18,7 +18,7 @@ afterAll(async () => {
   await redis.kill()
 })
 
-/** A store of @verrou/core over a box. */
+/** A store of @verrou/core on a box. */
 class BoxStore implements LockStore {
   readonly #box: Promise<Box>
   readonly #held = new Map<string, Held>()
@@ -63,7 +63,7 @@ class BoxStore implements LockStore {
   }
 }
 
-/** A grant that ends when its time is over, which can be extended. */
+/** A grant that is released after a duration, which can be extended. */
 class Held {
   #timer: NodeJS.Timeout | undefined
 
@@ -77,7 +77,7 @@ class Held {
 
   until(duration: number): void {
     clearTimeout(this.#timer)
-    // The suite looks in the same millisecond in which the time is over, so the release is done by then.
+    // The suite checks in the same millisecond in which the duration ends, so the release comes 20 ms earlier.
     this.#timer = setTimeout(() => void this.end(), duration - 20)
   }
 
@@ -87,7 +87,7 @@ class Held {
   }
 }
 
-/** Provides the test runner and the assertions that its suite expects. */
+/** Provides the test runner and the assertions that the suite of verrou expects. */
 function testOfTheirs(
   name: string,
   body: (context: { assert: object }) => Promise<void>,

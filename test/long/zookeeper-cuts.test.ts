@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-/** A path that no other test uses, two levels below anything that is there. */
+/** Returns a path that no other test uses, two levels below any existing node. */
 function place(): string {
   return `/folder-${++places}/place`
 }

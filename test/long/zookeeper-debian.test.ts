@@ -25,7 +25,7 @@ test('the server is the older one', async () => {
   const { path } = await zk.create('/numbered/node-', 'data', { ephemeral: true, sequential: true })
   expect((await zk.getData(path, { linearizable: true })).data.toString()).toBe('data')
 
-  // It does not return the stat of the nodes that it creates there.
+  // Version 3.8 does not return the stat of the nodes that such a transaction creates.
   const states: string[] = []
   zk.onState(state => states.push(state))
   const numbered = { ephemeral: true, sequential: true }

@@ -11,7 +11,7 @@ import {
   startZooKeeperEnsemble,
 } from '../support/servers/zookeeper-ensemble.js'
 
-// One after the other: each does something to the server.
+// These tests run one after another, because each one affects the server.
 describe('the client, when something happens to its server', () => {
   let server: ZooKeeperServer
   let places = 0
@@ -21,7 +21,7 @@ describe('the client, when something happens to its server', () => {
   })
   afterAll(() => server.kill())
 
-  /** A client, and a node of its own. */
+  /** Returns a client, and the path of its own node. */
   async function client(sessionTimeout: number): Promise<[ZooKeeper, string]> {
     const zk = await ZooKeeper.connect(server.address, { sessionTimeout })
     const path = `/place-${++places}`
@@ -42,7 +42,7 @@ describe('the client, when something happens to its server', () => {
         return path
       })
       const settled = Promise.allSettled(creating)
-      // Some rounds kill it before the first answer, others in the middle of them.
+      // Some rounds kill the server before its first answer, others in between answers.
       if (round > 0) await until(() => answered >= round * 10)
       await server.kill()
       await server.start()
@@ -150,7 +150,7 @@ test('a client without a free connection gets an error in time, and the others g
   const second = await ZooKeeper.connect(server.address)
   const refused = ZooKeeper.connect(server.address, { timeout: 1000 })
   await expect(refused).rejects.toThrow(UnreachableError)
-  // It may do so before the client has said anything.
+  // The server may close the connection before the client has sent anything.
   await expect(refused).rejects.toThrow(/closed the connection|ECONNRESET|EPIPE/)
   await first.create('/a')
   const waiting = ZooKeeper.connect(server.address, { timeout: '30s' })
@@ -193,7 +193,7 @@ test('when the leader is killed work goes on within 2 s', async () => {
     pauses.push(performance.now() - killedAt)
     await leader.start()
   }
-  // The median, because an election takes a random time, and the machine may have other work.
+  // The median counts, because an election takes a random time and the machine may have other work.
   expect(pauses.sort((a, b) => a - b)[1]).toBeLessThan(2000)
 })
 
@@ -228,7 +228,7 @@ test('a holder whose server has lost its leader goes on at another one, and stay
   await queued(rival, 'key', 1)
   far.target = other.port
   ensemble.link(follower, leader).requests = 'hold'
-  // Longer than the leader would keep a session that sends nothing.
+  // Longer than the time after which the leader ends a silent session.
   await new Promise(resolve => setTimeout(resolve, 16_000))
   grant.assertHeld()
   expect(await soFar(waiting)).toBe('pending')

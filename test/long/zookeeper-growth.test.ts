@@ -10,7 +10,7 @@ const OPERATIONS = 1_000_000
 const OUTSTANDING = 1000
 const WATCHES = 100_000
 const MB = 1024 * 1024
-/** How long thousands of requests may take to arrive. */
+/** Maximum time until thousands of requests have arrived, and the interval of checks, in milliseconds. */
 const PATIENCE = { timeout: 120_000, interval: 100 }
 
 test('memory is flat over a million operations', async () => {
@@ -18,7 +18,7 @@ test('memory is flat over a million operations', async () => {
   await using zk = await ZooKeeper.connect(server.address, { sessionTimeout: '30s' })
   await zk.create('/a', 'x'.repeat(100))
   let done = 0
-  /** Each task asks for one thing after the other; every tenth is a change. */
+  /** Runs concurrent tasks. Each of them makes one request after another, and every tenth request is a change. */
   const work = (count: number): Promise<unknown> =>
     Promise.all(
       Array.from({ length: OUTSTANDING }, async () => {
@@ -107,7 +107,7 @@ test('5,000 waiters of 20 boxes have their turns in order, and 2,500 that give u
     const own = served.filter(index => index % boxes.length === box)
     expect(own).toEqual(own.toSorted((a, b) => a - b))
   }
-  // Two reads of 2,500 names and two transactions a turn.
+  // Each turn costs two reads of 2,500 names and two transactions.
   expect((performance.now() - begun) / served.length).toBeLessThan(40)
   await Promise.all(boxes.map(box => box.close()))
 })

@@ -9,7 +9,9 @@ import {
   type Partition,
 } from '../support/zookeeper/partition.js'
 
-/** With a tick of 500 ms: the shortest session that servers allow by themselves, and a longer one. Milliseconds. */
+/**
+ * Session timeouts, in milliseconds: the minimum that servers with a tick of 500 ms allow by default, and a longer one.
+ */
 const TIMEOUTS = [1000, 2000] as const
 
 let ensemble: LinkedEnsemble

@@ -10,7 +10,7 @@ import { mistaken, type Mistake } from './mistaken-engine.js'
 
 type Of<T extends Operation['type']> = Extract<Operation, { type: T }>
 
-/** Changes the outcomes of one type of operation. */
+/** Changes the outcomes of operations of one type. */
 function outcomes<T extends Operation['type']>(
   type: T,
   change: (outcome: OutcomeOf<Of<T>>, operation: Of<T>) => OutcomeOf<Of<T>>,
@@ -34,7 +34,7 @@ function instead<T extends Operation['type']>(
   }
 }
 
-/** Does something else when the reply to an operation was lost. */
+/** Replaces the repetition of an operation whose reply was lost. */
 function afterLoss<T extends Operation['type']>(
   type: T,
   repeat: (operation: Of<T>, engine: Engine) => unknown,
@@ -44,14 +44,14 @@ function afterLoss<T extends Operation['type']>(
       return await engine.submit(operation)
     } catch (error) {
       if (!(error instanceof IndeterminateError)) throw error
-      // Until it is connected again.
+      // By then the client is connected again.
       await new Promise(setImmediate)
       return repeat(operation, engine)
     }
   })
 }
 
-/** Changes when requests expire, each time when they have changed. */
+/** Replaces the expiry of a request each time that the request changes. */
 function expiry(change: (request: Request) => number): Mistake {
   return {
     server(state) {
@@ -64,7 +64,10 @@ function expiry(change: (request: Request) => number): Mistake {
   }
 }
 
-/** Serves waiters in another order. @param rank called once when a request arrives; the lowest is served first */
+/**
+ * Serves waiters in another order.
+ * @param rank called once when a request arrives; the request with the lowest rank is served first
+ */
 function servedBy(rank: (request: Request) => number): Mistake {
   return {
     server(state) {
@@ -82,7 +85,7 @@ function servedBy(rank: (request: Request) => number): Mistake {
   }
 }
 
-/** The number of the session of a request, in the order of their first requests. */
+/** Returns a function that numbers the sessions of requests, in the order of their first requests. */
 function sessionNumber(): (request: Request) => number {
   const sessions: string[] = []
   return ({ session }) => {
@@ -91,7 +94,10 @@ function sessionNumber(): (request: Request) => number {
   }
 }
 
-/** Forgets IDs. @param isKept called for an ID that is kept by right, with all that were recorded so far */
+/**
+ * Forgets IDs.
+ * @param isKept called for an ID that the engine should keep, with all IDs recorded so far; false forgets it
+ */
 function ids(
   isKept: (id: Recorded, all: readonly Recorded[]) => boolean,
   more?: (state: MemoryState, all: Recorded[]) => void,
@@ -121,7 +127,7 @@ interface Recorded extends RecordedId {
   readonly retention: number
 }
 
-/** Numbers the grants of a key anew after a time in which it was not used. */
+/** Numbers the grants of a key from 1 again after it was unused for this time, in milliseconds. */
 function numbersKept(during: (request: Request) => number): Mistake {
   return {
     server(state) {
@@ -140,12 +146,12 @@ function numbersKept(during: (request: Request) => number): Mistake {
     },
   }
 }
-/** The numbers of a memory engine are greater. */
+/** The numbers of a memory engine are greater than this. */
 const EARLY = 1e6
 
 const uses = (request: Request, mode: string): boolean => request.claims.some(claim => claim.mode === mode)
 
-/** Mistakes, each with a check of the promise that it breaks. */
+/** Mistakes, each with a check that must find it. */
 const mistakes: readonly (readonly [what: string, check: string, mistake: Mistake])[] = [
   [
     'grants a held lock',
@@ -246,7 +252,7 @@ const mistakes: readonly (readonly [what: string, check: string, mistake: Mistak
     'waits for hints before it has subscribed to them',
     'P5 waiters learn of lost hints > the first waiters of new boxes are woken',
     {
-      // The hint that comes before the box has subscribed is lost.
+      // The first hint is lost, as if the box had not subscribed yet.
       client(engine) {
         let isSubscribed = false
         engine.delivers = ({ type }) => {

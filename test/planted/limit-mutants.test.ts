@@ -30,7 +30,7 @@ test.each(limitMutants)('the mutant $id of limits is found: $description', async
       searched => searched.broken,
     ) ?? { broken: undefined }
     expect(broken, `${DEPTH} events went by`).toBeDefined()
-    // A mutant that is not a program breaks every promise.
+    // A mutant that does not run breaks every promise.
     expect(broken!.message).not.toMatch(/is not defined|is not a function|SyntaxError/)
   } finally {
     copy.remove()

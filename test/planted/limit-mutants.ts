@@ -1,6 +1,6 @@
 import type { Mutant } from './mutated-copy.js'
 
-/** Each must be found by the search of the machine of a limiter. */
+/** Mutants that the search of the limiter's state machine must find. */
 export const limitMutants: readonly Mutant[] = [
   { id: 'two-calls', description: 'a call does not wait for the reply to another', wrong: '' },
   { id: 'quiet-without-timer', description: 'waiters beyond the horizon have no timer', wrong: '' },

@@ -13,17 +13,17 @@ import { DistantEngine } from '../contract/distant-engine.js'
 import { memory } from '../contract/memory-fixture.js'
 import { RemoteEngine } from './remote-engine.js'
 
-/** A mistake of the author of an engine. */
+/** A mistake that the author of an engine may make. */
 export interface Mistake {
-  /** In the engine of each box: answers in place of what it wraps. */
+  /** Changes the engine of each box: the intercept answers in place of the wrapped engine. */
   readonly client?: (engine: FaultInjectingEngine, wrapped: Engine) => Intercept
-  /** In the state that all boxes of a place share. */
+  /** Changes the state that all boxes of a place share. */
   readonly server?: (state: MemoryState) => void
-  /** Called when the connections of a box with these waiting requests break. */
+  /** Called when the connections of a box break, with its waiting requests. */
   readonly cut?: (engine: FaultInjectingEngine, state: MemoryState, waiting: readonly LockRequest[]) => void
 }
 
-/** The memory engine at a distance, and over a network that checks disturb, with a mistake in it. */
+/** Returns the memory engine with a mistake in it, at a distance and over a network that checks can disturb. */
 export function mistaken({ client, server, cut }: Mistake): EngineFixture {
   const spaces = new Map<string, MemorySpace>()
   const wrap = (wrapped: Engine): FaultInjectingEngine => {
@@ -35,7 +35,7 @@ export function mistaken({ client, server, cut }: Mistake): EngineFixture {
   return {
     ...memory,
     name: 'memory with a mistake',
-    // Checks of processes, too, are made for it.
+    // This scope includes the checks of processes.
     guarantees: { ...memory.guarantees, scope: 'machine' },
     start() {
       const url = `memory:${randomUUID()}`

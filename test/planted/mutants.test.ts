@@ -15,7 +15,7 @@ describe('a mutant is found', () => {
       for (let seed = 1; !found && seed <= SCHEDULES; seed++)
         found = (await simulate(seed, sources)).violation
       expect(found, `${SCHEDULES} schedules went by`).toBeDefined()
-      // A mutant that is not a program breaks every promise.
+      // A mutant that does not run breaks every promise.
       expect(found!.message).not.toMatch(/ReferenceError|SyntaxError/)
       expect(mutant.breaks, found!.message).toContain(found!.promise)
     } finally {

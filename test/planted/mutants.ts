@@ -1,9 +1,9 @@
 import type { Mutant } from './mutated-copy.js'
 import type { Broken } from '../simulation/history.js'
 
-/** A mutant that simulated schedules have to find. */
+/** A mutant that simulated schedules must find. */
 export interface SimulatedMutant extends Mutant {
-  /** The promises that it may break first. */
+  /** The promises, one of which it must break first. */
   readonly breaks: readonly Broken[]
 }
 
@@ -24,7 +24,7 @@ export const mutants: readonly SimulatedMutant[] = [
     id: 'repeat-numbers',
     description: 'numbers are repeated',
     wrong: 'return this.#number++ % 2 === 0 ? this.#number : this.#number - 1',
-    // The second grant of a number looks like a later turn of the first.
+    // A second grant with the same number looks like a later turn of the first grant.
     breaks: ['P1', 'P2', 'P4'],
   },
   {

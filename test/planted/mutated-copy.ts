@@ -12,17 +12,17 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import ts from 'typescript'
 
-/** A mistake planted into the sources, at the comment `// mutant: ID`. */
+/** A mistake to plant into the sources, at the comment `// mutant: ID`. */
 export interface Mutant {
   readonly id: string
   readonly description: string
-  /** What replaces the statement, property or operand that follows the comment; `''` removes it. */
+  /** Replacement for the statement, property or operand that follows the comment; `''` removes it. */
   readonly wrong: string
 }
 
-/** What a mutant replaces. */
+/** The code that a mutant replaces. */
 interface Place {
-  /** Relative to the checkout. */
+  /** Path relative to the checkout. */
   readonly file: string
   readonly start: number
   readonly end: number
@@ -30,12 +30,12 @@ interface Place {
 
 /** A source with a mutant. */
 export interface MutatedSource {
-  /** Absolute. */
+  /** Absolute path. */
   readonly path: string
   readonly code: string
 }
 
-/** A copy of the sources, until it is removed. */
+/** A copy of the sources, which exists until it is removed. */
 interface MutatedCopy {
   /** Imports a module by its path in the checkout, ending in `.js`. */
   load(path: string): Promise<unknown>
@@ -54,13 +54,13 @@ const MARKER = /^ *\/\/ mutant: (.*)\n\s*(?:else )?/gm
 const IMPORT = /(?:from|import) '(\.[^']*)\.js'/g
 const NAMED_IMPORT = /(?<=from ')(signalbox(?:\/engine)?)(?=')/g
 
-/** The sources as JavaScript, by path in the checkout: each is read and translated once. */
+/** The sources as JavaScript, by path in the checkout. Each one is read and translated once. */
 const originals = new Map<string, { readonly code: string; readonly imports: readonly string[] }>()
 
 /**
- * Copies the entries and what they import, with a mutant in the copy.
- * @param entries paths in the checkout.
- * @throws Error when the comments that name the mutant are not exactly one, or when it is in none of the copied files
+ * Copies the entries and the modules that they import, with a mutant in the copy.
+ * @param entries paths in the checkout
+ * @throws Error unless exactly one comment names the mutant and one of the copied files contains it
  */
 export function mutatedCopy(mutant: Mutant, entries: readonly string[]): MutatedCopy {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-mutant-'))
@@ -87,15 +87,15 @@ export function mutatedCopy(mutant: Mutant, entries: readonly string[]): Mutated
 }
 
 /**
- * Returns the source that has the mutant.
- * @throws Error as {@link mutatedCopy}
+ * Returns the source with the mutant in it.
+ * @throws Error unless exactly one comment names the mutant
  */
 export function mutatedSource(mutant: Mutant): MutatedSource {
   const place = placeOf(mutant.id)
   return { path: join(root, place.file), code: changed(place, mutant.wrong) }
 }
 
-/** The IDs of all mutants that comments in the sources mark, each as often as it is marked. */
+/** Returns the IDs of all mutants that comments in the sources mark, each as often as it is marked. */
 export function markedMutants(): string[] {
   return markers().map(({ id }) => id)
 }
@@ -107,7 +107,7 @@ function placeOf(id: string): Place {
   const source = ts.createSourceFile(file, read(file), ts.ScriptTarget.ES2022)
   let end: number | undefined
   const visit = (node: ts.Node): void => {
-    // The outermost that starts there is met first.
+    // The traversal meets the outermost node that starts there first.
     if (node.getStart(source) === start) end ??= node.end
     else ts.forEachChild(node, visit)
   }
@@ -119,7 +119,7 @@ function placeOf(id: string): Place {
 interface Marker {
   readonly id: string
   readonly file: string
-  /** Where the code begins that the comment is about. */
+  /** Offset of the code that the comment is about. */
   readonly start: number
 }
 
@@ -144,7 +144,7 @@ function changed({ file, start, end }: Place, wrong: string): string {
   return source.slice(0, start) + (wrong || ';') + source.slice(end)
 }
 
-/** Reads a source, and replaces the entries that it imports by name with their places. */
+/** Reads a source, and replaces the names of imported entries with their paths. */
 function read(file: string): string {
   return readFileSync(join(root, file), 'utf8').replaceAll(NAMED_IMPORT, name =>
     relative(dirname(file), ENTRIES.get(name)!).replace(/\.ts$/, '.js'),

@@ -8,8 +8,8 @@ import type { Sources } from '../simulation/sources.js'
 const ENTRIES = ['src/box.ts', 'src/engines/memory/memory-engine.ts', 'src/base/errors.ts']
 
 /**
- * A copy of the sources with a mutant in it, in a temporary folder that `remove` deletes.
- * @throws Error when the comments that name the mutant are not exactly one, or when it is in none of the copied files
+ * Copies the sources with a mutant in them to a temporary folder that `remove` deletes.
+ * @throws Error unless exactly one comment names the mutant and one of the copied files contains it
  */
 export async function mutatedSources(
   mutant: SimulatedMutant,

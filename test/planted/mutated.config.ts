@@ -5,7 +5,7 @@ import type { MutatedSource } from './mutated-copy.js'
 
 const { path, code } = JSON.parse(process.env['SIGNALBOX_MUTANT']!) as MutatedSource
 
-/** The projects of the root, with a mutant in the sources. */
+/** The projects of the root configuration, with a mutant in the sources. */
 export default defineConfig({
   test: {
     projects: (config.test!.projects as object[]).map(project => ({

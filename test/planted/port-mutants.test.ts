@@ -27,7 +27,7 @@ afterAll(async () => {
   await postgres.kill()
 })
 
-/** A text with a mistake. Its right part must be there once, with any white space. */
+/** Returns the text with a mistake in it. The right part must occur exactly once, with any white space. */
 function planted(text: string, right: string, wrong: string): string {
   const words = right
     .trim()
@@ -51,10 +51,10 @@ async function compare(
   await replay(portFor, transitions)
 }
 
-/** Begins the message of a difference. */
+/** Matches the start of a message about a difference. */
 const FOUND = /^(seed \d+, step \d+:|{"type":)/
 
-/** A port that is not a program breaks everything. */
+/** Matches the errors of a port that does not run. Such a port fails every comparison. */
 const NO_PROGRAM =
   /to have a length|syntax error|unexpected|Error compiling|attempt to|does not exist|undefined (?:variable|global)/i
 

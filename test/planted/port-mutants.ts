@@ -2,16 +2,16 @@ import type { HistoryKind } from '../support/table-histories.js'
 import type { Way } from '../support/postgres/table-port.js'
 import type { WAYS } from '../support/redis/table-port.js'
 
-/** A mistake in a port of the lock table, which the comparison must find. */
+/** A mistake in a port of the lock table. The comparison must find it. */
 interface PortMutant<W> {
   readonly description: string
-  /** A part that the text of the port has once, and its replacement. */
+  /** A part that occurs once in the text of the port, and its replacement. */
   readonly right: string
   readonly wrong: string
-  /** The route that has the mistake, and what finds it: histories, or the operations of the search. */
+  /** The way of running the port, and the source of the operations that find the mistake: histories or the search. */
   readonly way: W
   readonly kind: HistoryKind | 'search'
-  /** The seed of the first history, for mistakes that few histories find. Default: 1 */
+  /** Seed of the first history, for mistakes that few histories find. Default: 1 */
   readonly first?: number
 }
 

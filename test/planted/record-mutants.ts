@@ -1,6 +1,6 @@
 import type { Mutant } from './mutated-copy.js'
 
-/** Each must be found in the small scopes. */
+/** Mutants that the small scopes must find. */
 export const recordMutants: readonly Mutant[] = [
   {
     id: 'overwrite-newer',

@@ -16,7 +16,7 @@ import { DistantLine } from '../support/distant-line.js'
 class Connection {
   losesRequests = false
   losesReplies = false
-  /** Rejects once it is broken. */
+  /** Rejects when the connection breaks. */
   readonly broken: Promise<never>
   break!: () => void
 
@@ -31,8 +31,9 @@ class Connection {
 const never = new Promise<never>(() => undefined)
 
 /**
- * Puts an engine behind a network that checks disturb. Its client repeats nothing: an operation under way fails when
- * the connection breaks. It connects again at once, and then wakes all waiters, because hints may have been lost.
+ * Puts an engine behind a network that checks can disturb. The client repeats nothing: an operation under way fails
+ * when the connection breaks. The client reconnects at once and then wakes all waiters, because hints may have been
+ * lost.
  */
 export class RemoteEngine implements Engine {
   readonly name: string
@@ -53,7 +54,7 @@ export class RemoteEngine implements Engine {
     this.#connection = new Connection(this.name)
   }
 
-  /** The requests that wait as far as the client knows. */
+  /** Returns the requests that wait, as far as the client knows. */
   waiting(): LockRequest[] {
     return [...this.#waiting.values()]
   }

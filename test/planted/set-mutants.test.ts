@@ -23,7 +23,7 @@ test.each(setMutants)('the mutant $id of sets is found: $description', { timeout
     for (let seed = 0; found === undefined && seed < RUNS; seed++)
       found = (await runSets(seed, KeyOperations)).wrong
     expect(found, `${RUNS} runs went by`).toBeDefined()
-    // A mutant that is not a program breaks everything.
+    // A mutant that does not run breaks everything.
     expect(found).not.toMatch(/ReferenceError|SyntaxError/)
   } finally {
     copy.remove()

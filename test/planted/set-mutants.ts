@@ -1,6 +1,6 @@
 import type { Mutant } from './mutated-copy.js'
 
-/** Mistakes in sets of keys on Hazelcast, each of which must be found by random runs. */
+/** Mistakes in sets of keys on Hazelcast. Random runs must find each of them. */
 export const setMutants: readonly Mutant[] = [
   {
     id: 'no-kill-mark',

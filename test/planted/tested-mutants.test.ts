@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { mutatedSource } from './mutated-copy.js'
 import { testedMutants } from './tested-mutants.js'
 
-/** Vitest's report in JSON, as far as it is needed. */
+/** The required parts of Vitest's report in JSON. */
 interface Report {
   readonly testResults: readonly {
     readonly assertionResults: readonly {
@@ -39,11 +39,11 @@ test.each(testedMutants)('the mutant $id is found by a test: $description', asyn
   const results = testResults.flatMap(({ assertionResults }) => assertionResults)
   const found = results.find(({ fullName }) => fullName === finder)
   expect(found?.status, errors).toBe('failed')
-  // A mutant that is not a program breaks every test.
+  // A mutant that does not run breaks every test.
   expect(found!.failureMessages.join('\n')).not.toMatch(/ReferenceError|SyntaxError/)
 })
 
-/** A pattern for one name of a test. */
+/** Returns a pattern that matches this test name only. */
 function literally(name: string): string {
   return `^${name.replaceAll(/[$()*+.?[\\\]^{|}]/g, String.raw`\$&`)}$`
 }

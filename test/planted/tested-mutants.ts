@@ -1,11 +1,11 @@
 import type { Mutant } from './mutated-copy.js'
 
-/** A mistake in the core or in an engine that a test of another project must find. */
+/** A mistake in the core or in an engine. A test of another project must find it. */
 interface TestedMutant extends Mutant {
   readonly project: 'unit' | 'integration'
-  /** Below `test/PROJECT/`, without `.test.ts`. */
+  /** Path below `test/PROJECT/`, without `.test.ts`. */
   readonly file: string
-  /** The full name of the test. */
+  /** Full name of the test. */
   readonly test: string
 }
 

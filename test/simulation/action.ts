@@ -1,34 +1,34 @@
 import type { Claim } from '../../src/engine/claim.js'
 
 interface Planned {
-  /** When it begins, in milliseconds. */
+  /** Start time, in milliseconds. */
   readonly at: number
-  /** The place of the process that does it or that it happens to. */
+  /** The place of the process that performs the action or is affected by it. */
   readonly place: number
 }
 
-/** Callers of one process take a lock, work under it and give it back. */
+/** Callers of one process take a lock, work under it and release it. */
 export interface LockAction extends Planned {
   readonly kind: 'lock'
   readonly verb: 'tryAcquire' | 'acquire' | 'run'
-  /** Number of callers at the same time. */
+  /** Number of concurrent callers. */
   readonly callers: number
   readonly claims: readonly Claim[]
-  /** Undefined: as long as it takes. */
+  /** Maximum wait, in milliseconds. Undefined: unlimited. */
   readonly wait: number | undefined
   readonly lease: number
   readonly renew: boolean
   readonly label: string | undefined
   readonly abortAfter: number | undefined
-  /** How long each step of the work takes. */
+  /** Duration of each step of the work, in milliseconds. */
   readonly steps: readonly number[]
   readonly watchesSignal: boolean
   readonly ending: 'release' | 'release twice' | 'forget' | 'downgrade'
-  /** Taken and given back within the work of a `run`. */
+  /** A lock that is acquired and released within the task of a `run`. */
   readonly nested: NestedLock | undefined
 }
 
-/** A lock that a task takes which holds another one already. */
+/** A lock for a task that already holds one. */
 export interface NestedLock {
   readonly claims: readonly Claim[]
   readonly wait: number
@@ -40,20 +40,23 @@ export interface TransactionAction extends Planned {
   readonly kind: 'transaction'
   readonly store: string
   readonly keys: readonly string[]
-  /** Number at the same time, each with an ID of its own unless they are twins. */
+  /** Number of concurrent callers. Each has its own ID, unless they are twins. */
   readonly callers: number
   readonly twins: boolean
-  /** The id of the change; the same one may come several times, from several processes. Undefined: without one. */
+  /** ID of the change. Several actions of several processes may have the same ID. Undefined: no ID. */
   readonly id: string | undefined
   readonly wait: number | undefined
   readonly lease: number
   readonly abortAfter: number | undefined
   readonly pause: number
-  /** `moving`: the last key depends on the value of the first. `failing`: its function throws. */
+  /**
+   * `moving`: the last key depends on the value of the first. `failing`: the function throws. `deleting`: deletes the
+   * last of several keys.
+   */
   readonly variant: 'plain' | 'moving' | 'failing' | 'deleting'
 }
 
-/** A compare-and-set that adds a mark to a list round its lock. */
+/** A compare-and-set that adds a mark to a list without its lock. */
 export interface WriteAction extends Planned {
   readonly kind: 'write'
   readonly store: string
@@ -61,14 +64,14 @@ export interface WriteAction extends Planned {
   readonly pause: number
 }
 
-/** Follows a key of the store until the end. */
+/** Watches a key of the store until the end. */
 export interface WatchAction extends Planned {
   readonly kind: 'watch'
   readonly store: string
   readonly key: string
 }
 
-/** The process is gone at once, and another one takes its place. */
+/** The process crashes, and another one takes its place. */
 interface CrashAction extends Planned {
   readonly kind: 'crash'
   readonly pause: number
@@ -78,7 +81,7 @@ interface CrashAction extends Planned {
   readonly revoked: boolean
 }
 
-/** The process stands still. */
+/** The process is frozen. */
 interface FreezeAction extends Planned {
   readonly kind: 'freeze'
   readonly duration: number
@@ -86,20 +89,20 @@ interface FreezeAction extends Planned {
   readonly timersFirst: boolean
 }
 
-/** Nothing gets through between the process and the engine. */
+/** The network between the process and the engine is cut. */
 interface CutAction extends Planned {
   readonly kind: 'cut'
   readonly duration: number
 }
 
-/** An operator inspects the locks, and takes a grant away a little later. */
+/** An operator inspects the locks, and releases a grant by force a little later. */
 export interface ForceAction extends Planned {
   readonly kind: 'force'
   readonly pause: number
   readonly seed: number
 }
 
-/** The session of another, living process is revoked. */
+/** The process revokes the session of the process at the place `other`. */
 interface RevokeAction extends Planned {
   readonly kind: 'revoke'
   readonly other: number
@@ -118,7 +121,7 @@ export interface CloseAction extends Planned {
   readonly pause: number
 }
 
-/** The engine gets a release, a renewal or a guarded commit again, or one that names an older number. */
+/** The engine receives a release, a renewal or a guarded commit again, or one that names an older number. */
 export interface RepeatAction extends Planned {
   readonly kind: 'repeat'
   readonly seed: number

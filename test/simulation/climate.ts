@@ -1,19 +1,21 @@
 import type { Random } from './random.js'
 
-/** Properties of a schedule's machines and network. Times in milliseconds; the rest are probabilities. */
+/**
+ * Properties of the machines and the network of a schedule. Times are in milliseconds, and the rest are probabilities.
+ */
 export interface Climate {
   /**
-   * `direct`: boxes of one thread on an engine inside it. `calm`: processes and a network without faults. `rough`:
+   * `direct`: boxes of one thread on an engine inside it. `calm`: processes, and a network without faults. `rough`:
    * faults of all kinds.
    */
   readonly kind: 'direct' | 'calm' | 'rough'
   readonly processes: number
-  /** How long a message travels: at least, and how much longer at most. */
+  /** Minimum delay of a message, and maximum additional delay. */
   readonly latency: number
   readonly jitter: number
   /** Additional delay of the messages of the process at the first place. Default: 0 */
   readonly far?: Pick<Climate, 'latency' | 'jitter'>
-  /** Some messages take much longer. */
+  /** Probability of a much longer delay, and its maximum. */
   readonly spikes: number
   readonly longestSpike: number
   readonly lostRequests: number
@@ -21,21 +23,21 @@ export interface Climate {
   readonly refusals: number
   readonly lostHints: number
   readonly repeatedHints: number
-  /** Whether hints come on the same connection as replies, so in order with them. */
+  /** Whether hints and replies share a connection, so that they arrive in order. */
   readonly hintsInOrder: boolean
-  /** When a client gives up waiting for a reply. */
+  /** Time after which a client gives up waiting for a reply. */
   readonly timeout: number
-  /** How late a timer may run. */
+  /** Maximum lateness of a timer. */
   readonly lateness: number
-  /** The leases that callers ask for. */
+  /** The leases that callers request. */
   readonly leases: readonly number[]
-  /** The mean time between two actions, and the longest step of work under a grant. */
+  /** Mean time between two actions, and the longest step of work under a grant. */
   readonly pace: number
   readonly work: number
   readonly detectDeadlocks: boolean
 }
 
-/** The longest lease of any climate. */
+/** Longest lease of any climate, in milliseconds. */
 export const MAX_LEASE = 30_000
 
 /** Whether the boxes of a schedule follow tasks to find deadlocks. */
@@ -95,14 +97,14 @@ export function drawClimate(seed: number, random: Random): Climate {
   }
 }
 
-/** The climate of the process at a place. */
+/** Returns the climate of the process at a place. */
 export function climateAt(climate: Climate, place: number): Climate {
   const { far, jitter, latency } = climate
   if (far === undefined || place !== 0) return climate
   return { ...climate, latency: latency + far.latency, jitter: jitter + far.jitter }
 }
 
-/** The network once it is well again. */
+/** Returns the climate without network faults. */
 export function healed(climate: Climate): Climate {
   return {
     ...climate,
@@ -116,7 +118,7 @@ export function healed(climate: Climate): Climate {
   }
 }
 
-/** Maximum time that a message takes. */
+/** Returns the maximum delay of a message, in milliseconds. */
 export function longestDelay(climate: Climate): number {
   const { latency, jitter, spikes, longestSpike } = climateAt(climate, 0)
   return latency + jitter + (spikes > 0 ? longestSpike : 0)

@@ -17,7 +17,7 @@ const guarantees: Guarantees = {
   weaknesses: [],
 }
 
-/** The fate of the messages that a process sends in one step. They travel together. */
+/** The fate of the messages that a process sends in one step. All of them have the same fate. */
 interface Trip {
   readonly step: number
   readonly fate: 'arrives' | 'request lost' | 'reply lost' | 'refused'
@@ -25,10 +25,10 @@ interface Trip {
   readonly back: number
 }
 
-/** The part of all boxes that send signs of life. */
+/** Probability that a box sends signs of life. */
 const SIGNING = 0.75
 
-/** Pause of a waiter after a failure until it checks in again, in milliseconds. */
+/** Time until a waiter checks in again after a failure, in milliseconds. */
 const PAUSE = 200
 
 /** The parts of a simulation that a connection needs. */
@@ -38,7 +38,7 @@ export interface Surroundings {
   readonly server: Server
   readonly table: ObservedTable
   readonly sources: Sources
-  /** The network at the time. */
+  /** Returns the current climate of the network. */
   readonly climate: () => Climate
 }
 
@@ -47,7 +47,7 @@ export class Connection implements Engine, Peer {
   readonly name: string
   readonly guarantees = guarantees
   readonly reportsContention: boolean
-  /** Some boxes send signs of life, and the requests of the others send heartbeats. */
+  /** Whether the box sends signs of life instead of heartbeats of its requests. */
   readonly coversBySigns: boolean
   /** Whether messages that are still under way to the server are lost. */
   severed = false
@@ -118,7 +118,10 @@ export class Connection implements Engine, Peer {
     }
   }
 
-  /** The engine ends the session: no request waits for its lease, and its box gets a hint. */
+  /**
+   * Ends the session, as the engine may do. Its requests do not wait for the ends of their leases, and its box is
+   * notified.
+   */
   expel(): void {
     this.#around.server.leave(this.#session)
     const end = (): void => this.#listener!.ended(this.#unavailable('the engine has ended the session'))
@@ -150,7 +153,7 @@ export class Connection implements Engine, Peer {
     return this.#around.timeline.now < this.#process.cutUntil
   }
 
-  /** Sends something, carries it out at the far end, and settles with what `received` makes of the answer. */
+  /** Sends a request, executes it on the server, and settles with the result of `received` for the answer. */
   #request<A, R>(what: string, execute: () => A, received: (answer: A) => R): Promise<R> {
     const { timeline, history } = this.#around
     const trip = this.#together()
@@ -224,7 +227,7 @@ export class Connection implements Engine, Peer {
     return latency + random.next() * jitter + (random.chance(spikes) ? random.next() * longestSpike : 0)
   }
 
-  /** Replies come in the order in which they were sent. */
+  /** Returns the time at which a message arrives back. Replies arrive in the order in which they were sent. */
   #arrivalBack(delay: number): number {
     this.#lastBack = Math.max(this.#lastBack, this.#around.timeline.now + delay)
     return this.#lastBack

@@ -4,9 +4,9 @@ import type { Climate } from './climate.js'
 import { sources } from './sources.js'
 import { World } from './world.js'
 
-/** Callers of each process that want the key at once. */
+/** Number of callers of each process that want the key at once. */
 const CALLERS = 4
-/** How long they take turns: virtual milliseconds. */
+/** Duration of the contention, in virtual milliseconds. */
 const TIME = 60_000
 
 const near: Climate = {
@@ -38,7 +38,7 @@ const climates: readonly (readonly [name: string, far: Climate['far'] & object, 
   ['40 ms away, while no hint arrives', { latency: 20, jitter: 0 }, { lostHints: 1 }],
 ]
 
-/** The turns of each process, the far one first. */
+/** Returns the number of turns of each process, the far one first. */
 async function turnsIn(climate: Climate): Promise<number[]> {
   const world = new World(1, climate, sources)
   const { history, timeline } = world

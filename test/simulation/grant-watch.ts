@@ -6,39 +6,46 @@ import type { Observed, ObservedTable } from './observed-table.js'
 import { textOf, type SimulatedProcess } from './process.js'
 import type { Timeline } from './timeline.js'
 
-/** A grant that a caller has. */
+/** A grant, as its caller holds it. */
 export interface Holder {
   readonly process: SimulatedProcess
   readonly grant: Grant
-  /** The requested claims; shared ones once it is downgraded. */
+  /** The requested claims; shared ones after a downgrade. */
   claims: readonly Claim[]
   readonly renew: boolean
   readonly lease: number
   released: boolean
-  /** When it last passed `assertHeld`, in common time. */
+  /** Time of the last successful `assertHeld`, in common time. */
   heldAt: number
 }
 
-/** Times are fractions: two that are meant to be equal may differ by so much. */
+/** Tolerance for the comparison of times, which are fractions, in milliseconds. */
 const TINY = 1e-6
 
-/** Limits of turns that a box may pass on locally while others may wait: their number, and milliseconds. */
+/**
+ * Limits of turns that a box may pass on locally while others may wait: their number, and their time in milliseconds.
+ */
 const MAX_TURNS = 16
 const MAX_TURNS_TIME = 5
-/** The part of a lease within which a renewal has to come back, and what timers may add, in milliseconds. */
+/**
+ * The fraction of a lease within which a renewal must complete, and the additional delay by timers, in milliseconds.
+ */
 const RENEWABLE = 1 / 2
 const SLACK = 5
 
-/** Checks what callers are given: that it excludes, rises, ends in time, and is not lost without a reason. */
+/**
+ * Checks the grants of callers: they exclude each other, tokens increase, grants end in time, and none is lost without
+ * a reason.
+ */
 export class GrantWatch {
   readonly #timeline: Timeline
   readonly #history: History
   readonly #table: ObservedTable
   readonly #climate: Climate
   #holders: Holder[] = []
-  /** The greatest token of each key under which `assertHeld` has passed. */
+  /** By key: the greatest token of an exclusive grant whose `assertHeld` has succeeded. */
   readonly #passed = new Map<string, bigint>()
-  /** When the first turn of a number was given. */
+  /** By number: the time of its first turn. */
   readonly #firstTurns = new Map<number, number>()
 
   constructor(timeline: Timeline, history: History, table: ObservedTable, climate: Climate) {
@@ -48,7 +55,7 @@ export class GrantWatch {
     this.#climate = climate
   }
 
-  /** A caller gets a grant. */
+  /** Records a grant of a caller, and checks it. */
   given(holder: Holder): void {
     const { process, grant, claims } = holder
     this.#history.note(process.name, 'is given', {
@@ -71,7 +78,10 @@ export class GrantWatch {
     this.#checkTurn(holder)
   }
 
-  /** A grant goes through few turns and for a short time only; in one thread while no other request waits. */
+  /**
+   * Checks that a grant has few turns, within a short time. In one thread, that applies only while another request
+   * waits.
+   */
   #checkTurn(holder: Holder): void {
     const number = numberOf(holder)
     const turn = Number(holder.grant.token % 1024n)
@@ -83,7 +93,7 @@ export class GrantWatch {
       this.#history.violate('P4', `${this.#text(holder)} is handed on ${time} ms after its first turn`)
   }
 
-  /** The server grants a request: no holder of a conflicting grant may count on it any more. */
+  /** Checks, when the server grants a request, that no holder of a conflicting grant still counts on it. */
   granted(request: Observed): void {
     for (const holder of this.#holders) {
       if (!passes(holder) || this.#overridden(holder)) continue
@@ -99,7 +109,7 @@ export class GrantWatch {
     }
   }
 
-  /** A caller asserts that it holds; false when that throws. */
+  /** Calls `assertHeld`, and checks the result. Returns false if it throws. */
   probe(holder: Holder): boolean {
     const { process, grant } = holder
     const sure = grant.expiresIn() > 0
@@ -150,7 +160,7 @@ export class GrantWatch {
     }
   }
 
-  /** A caller finds its grant lost; one that is renewed by a healthy process over a healthy network is not. */
+  /** Checks a lost grant. A healthy process over a healthy network must not lose a grant that it renews. */
   lost({ process, grant, renew, lease, heldAt }: Holder): void {
     const number = Number(grant.token / 1024n)
     const record = this.#table.grants.get(number)
@@ -160,7 +170,7 @@ export class GrantWatch {
     this.#history.violate('P9', `${process.name} lost ${number - this.#history.origin} without a reason`)
   }
 
-  /** Whether a claim can't be granted together with a holder: with permits, with it and all others who pass. */
+  /** Whether a claim conflicts with a holder. Permits are added to those of all holders but `self`. */
   #excluded(claim: Claim, holder: Holder, self: Holder | undefined): boolean {
     const other = holder.claims.find(({ key }) => key === claim.key)
     if (!other) return false

@@ -1,15 +1,14 @@
 import { createHash } from 'node:crypto'
 
-/** The promises that the checker knows; `run` stands for a simulation that does not come to its end. */
+/** The promises that the checker knows. */
 export type Broken = 'P1' | 'P2' | 'P3' | 'P4' | 'P5' | 'P6' | 'P7' | 'P8' | 'P9' | 'P10' | 'P12' | 'P13'
 
-/** A promise that was not kept. */
 export interface Violation {
   readonly promise: Broken
   readonly message: string
 }
 
-/** Something that happened, at a time in milliseconds. */
+/** An event, with its time in milliseconds. */
 export interface Entry {
   readonly at: number
   readonly who: string
@@ -20,14 +19,14 @@ export interface Entry {
 /** Matches text that may be a session ID. */
 const SESSION = /[\w-]{12}/g
 
-/** All that happened in one schedule, and the first promise that was broken. */
+/** All events of one schedule, and the first violated promise. */
 export class History {
   violation: Violation | undefined
-  /** The first number and version of the engine. The history shows others relative to it. */
+  /** First number and version of the engine. The history shows other numbers and versions relative to it. */
   origin = 0
   readonly #now: () => number
   readonly #entries: Entry[] = []
-  /** Session ids are random; names are the same in each run of a seed. */
+  /** Names of sessions. Session IDs are random, and names are the same in each run of a seed. */
   readonly #names = new Map<string, string>()
 
   constructor(now: () => number) {
@@ -49,12 +48,12 @@ export class History {
     this.note('!!', `${promise} broken: ${message}`)
   }
 
-  /** In the order in which it happened. */
+  /** The events in the order in which they happened. */
   get entries(): readonly Entry[] {
     return this.#entries
   }
 
-  /** Equal for equal histories. */
+  /** Returns a hash that is equal for equal histories. */
   fingerprint(): string {
     return createHash('sha256').update(this.print()).digest('hex')
   }

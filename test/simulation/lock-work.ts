@@ -6,21 +6,21 @@ import type { SimulatedProcess } from './process.js'
 import type { Call } from './turn-order.js'
 import type { World } from './world.js'
 
-/** Errors that a caller of a lock may meet, besides refused permits. */
+/** Errors that a caller of a lock may get, besides rejected permits. */
 const EXPECTED = new Set(['BUSY', 'TIMED_OUT', 'ABORTED', 'UNAVAILABLE', 'INDETERMINATE', 'LOST', 'CLOSED'])
-/** Errors that have no reason without faults. */
+/** Errors that must not occur without faults. */
 const FAULTS = new Set(['UNAVAILABLE', 'INDETERMINATE'])
-/** Times are fractions: two that are meant to be equal may differ by so much. */
+/** Tolerance for the comparison of times, which are fractions, in milliseconds. */
 const TINY = 1e-6
 
-/** One caller of a lock: waits, works, gives back, and checks the results. */
+/** One caller of a lock. It waits, works, releases and checks the results. */
 export class LockWork {
   readonly #world: World
   readonly #process: SimulatedProcess
   readonly #action: LockAction
   readonly #calledAt: number
   #settled = false
-  /** The step in which the caller aborted. */
+  /** The step in which the caller aborted its call. */
   #abortedIn: number | undefined
 
   constructor(world: World, process: SimulatedProcess, action: LockAction) {
@@ -78,7 +78,7 @@ export class LockWork {
     return controller.signal
   }
 
-  /** The wait ends at its time, unless the process is stopped just then. */
+  /** Checks that the wait ends in time. A frozen process may be late. */
   #expectTimeout(): void {
     const { wait, verb } = this.#action
     if (wait === undefined || verb === 'tryAcquire' || wait === 0) return
@@ -99,7 +99,7 @@ export class LockWork {
     return holder
   }
 
-  /** The signal of a grant that is not renewed aborts at its deadline. */
+  /** Checks that the signal of a grant without renewal aborts at its deadline. */
   #watchSignal(holder: Holder): void {
     const { grant, renew } = holder
     const { signal } = grant
@@ -121,13 +121,13 @@ export class LockWork {
     }
     if (nested) await this.#nest(nested, holder)
     if (withinRun) {
-      // `run` releases on its own, as soon as this returns.
+      // `run` releases by itself as soon as this function returns.
       holder.released = true
       this.#world.history.note(this.#process.name, 'releases', { token: holder.grant.token })
     } else if (ending !== 'forget') await this.#release(holder)
   }
 
-  /** Takes a further lock as a task that holds one; the task may hold it already. */
+  /** Acquires another lock within a task that holds one. The task may already hold the same lock. */
   async #nest({ claims, wait, reentrant }: NestedLock, outer: Holder): Promise<void> {
     const { lease, renew } = this.#action
     try {
@@ -151,12 +151,12 @@ export class LockWork {
 
   async #downgrade(holder: Holder): Promise<void> {
     this.#world.history.note(this.#process.name, 'downgrades', { token: holder.grant.token })
-    // From here on it counts on no more than a shared grant.
+    // From here on, the caller counts on a shared grant only.
     holder.claims = holder.claims.map(({ key }) => ({ key, mode: 'shared' }))
     await (holder.grant as WriteGrant).downgrade().catch((error: unknown) => this.#failed(error))
   }
 
-  /** Writes to an external resource: the write takes time, and carries its token. */
+  /** Writes to an external resource. The write takes time and carries the token of the grant. */
   #write(holder: Holder): void {
     const { history, resource, timeline, table } = this.#world
     const { grant, claims } = holder
@@ -164,7 +164,7 @@ export class LockWork {
     const number = Number(token / 1024n)
     const record = table.grants.get(number)
     if (!record) return
-    // Numbers begin with the wall clock, so only their distance is the same in each run.
+    // Numbers start from the wall clock, so only their differences are the same in each run.
     const delay = (((number - history.origin + Number(token % 1024n)) % 7) + 1) * 3
     for (const { key, mode } of claims) {
       if (mode !== 'exclusive') continue

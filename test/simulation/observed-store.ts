@@ -4,19 +4,19 @@ import type { History } from './history.js'
 /** The result of one attempt of a caller to add its mark. */
 type Told = 'applied' | 'repeated' | 'refused' | 'unknown'
 
-/** One try of a change, as its caller knows it. */
+/** One attempt at a change, as its caller knows it. */
 export interface Try {
-  /** The mark that it adds to the lists, different for each try. */
+  /** The mark that it adds to the lists, different for each attempt. */
   readonly mark: string
-  /** The same for all tries of one change; undefined for one that is tried once. */
+  /** The same for all attempts at one change; undefined for a change without a repetition. */
   readonly change: string | undefined
   readonly keys: number
   told: Told
 }
 
 /**
- * Follows the store from outside. Every change adds a mark of its own to the lists under its keys, so a list shows
- * which changes were made: none may be lost, made twice, or made in part, and callers must have got true results.
+ * Follows the store from outside. Every change adds its own mark to the lists under its keys, so a list shows the
+ * applied changes. No change may be lost, applied twice or applied in part, and callers must get true results.
  */
 export class ObservedStore {
   readonly #history: History
@@ -31,7 +31,7 @@ export class ObservedStore {
     this.#history = history
   }
 
-  /** An attempt begins; its result is set in `result`. */
+  /** Registers an attempt. Its caller sets the result in `told`. */
   tries(mark: string, change: string | undefined, keys: number): Try {
     const attempt: Try = { mark, change, keys, told: 'unknown' }
     this.#tries.push(attempt)

@@ -21,7 +21,7 @@ import type { SimulatedProcess } from './process.js'
 import type { Hint } from './server.js'
 import type { Timeline } from './timeline.js'
 
-/** A request as its operations, outcomes and hints show it. Times are the server's. */
+/** A request as its operations, outcomes and hints show it. Times are those of the server. */
 export interface Observed {
   readonly id: string
   readonly session: string
@@ -29,42 +29,42 @@ export interface Observed {
   phase: 'waiting' | 'reserved' | 'held'
   expires: number
   lease: number
-  /** 0 before it is granted. */
+  /** 0 until the request is granted. */
   number: number
   /** Whether a sign of its session has named it. */
   isCovered: boolean
-  /** When it last sent something, or was named by a sign. */
+  /** Time of its last operation, or of the last sign that named it. */
   seenAt: number
-  /** How long its entry outlives silence, and the maximum time until it sends something again. */
+  /** Lifetime of its entry without operations, and the maximum time until its next operation. */
   life: number
   look: number
-  /** When the last of those before it went away or expired. */
+  /** Time at which the last request before it left or expired. */
   clearedAt: number
-  /** When a hint of its reservation came to its process. */
+  /** Time at which its process received a hint of its reservation. */
   wokenAt: number | undefined
-  /** Whose operation reserved its keys for it, and so has to look after the window. */
+  /** The session whose operation reserved its keys. That session must check the keys after the claim window. */
   reservedBy: string | undefined
 }
 
 /** A grant that the server has given. */
 export interface GrantRecord {
   readonly request: Observed
-  /** In the order in which the server gave grants. */
+  /** Position among all grants, in the order in which the server gave them. */
   readonly place: number
   expires: number
-  /** Whether an operator took it away: its holder can't know at once. */
+  /** Whether an operator took the grant away. Its holder may not know yet. */
   overridden: boolean
 }
 
-/** Time until a waiter has checked in again, in addition to the planned time: timers and the shortest check-in. */
+/** Additional time until a waiter has checked in again, for timers and the shortest check-in, in milliseconds. */
 const SLACK = 10
-/** The part of a claim window after its end when the reserving session looks. */
+/** Time from the end of a claim window until the reserving session checks, as a fraction of the window. */
 const WINDOW_LOOK = 0.1
 
 /**
- * Follows the lock table from outside, by operations, outcomes and hints, and checks each step against the promises:
- * exclusion, rising numbers, order of arrival, all or nothing, which requests are woken, and that no session touches
- * another's grant.
+ * Follows the lock table from outside, through operations, outcomes and hints. It checks each step against the
+ * promises: exclusion, increasing numbers, order of arrival, all or nothing, the right wake-ups, and that no session
+ * affects the grant of another.
  */
 export class ObservedTable {
   readonly grants = new Map<number, GrantRecord>()
@@ -75,18 +75,18 @@ export class ObservedTable {
   readonly #requests = new Map<string, Observed>()
   readonly #queues = new Map<string, Observed[]>()
   readonly #highest = new Map<string, number>()
-  /** When the last sign of each session came. */
+  /** Time of the last sign of each session. */
   readonly #seen = new Map<string, number>()
-  /** The requests that the last sign of each session named, and the time by which the next one is due. */
+  /** The requests that the last sign of each session named, and the due time of the next sign. */
   readonly #signs = new Map<string, { readonly named: ReadonlySet<string>; readonly next: number }>()
-  /** Keys whose queues have changed in the operation at hand: they have to have been served. */
+  /** Keys whose queues the current operation has changed. The operation must serve them. */
   readonly #touched = new Set<string>()
   readonly #timeline: Timeline
   readonly #offset: number
   #operation: Operation | undefined
   #session = ''
 
-  /** @param offset of the server's clock. */
+  /** @param offset offset of the server's clock, in milliseconds */
   constructor(
     timeline: Timeline,
     offset: number,
@@ -113,23 +113,26 @@ export class ObservedTable {
     )
   }
 
-  /** Those who hold, by the server's word. */
+  /** Returns the requests that hold, according to the server. */
   holders(): Observed[] {
     return [...this.#requests.values()].filter(({ phase }) => phase === 'held')
   }
 
-  /** One of the keys of a request. */
+  /** Returns one of the keys of a request. */
   keyOf(id: string): string | undefined {
     return this.#requests.get(id)?.claims[0]!.key
   }
 
-  /** A hint of its reservation has come to the process of a request. */
+  /** Records that a hint of its reservation has reached the process of a request. */
   woken(id: string): void {
     const request = this.#requests.get(id)
     if (request?.phase === 'reserved') request.wokenAt ??= this.#now
   }
 
-  /** Until when a grant is held if it sends nothing more, in common time; undefined for an unknown number. */
+  /**
+   * Returns the time at which a grant expires without a further renewal, in common time; undefined for an unknown
+   * number.
+   */
   expiry(number: number): number | undefined {
     const record = this.grants.get(number)
     return record && record.expires - this.#offset
@@ -225,7 +228,7 @@ export class ObservedTable {
   #checkedIn(operation: CheckIn, outcome: RequestStatus, hints: readonly Hint[]): void {
     const request = this.#requests.get(operation.request.id)
     const over = request?.phase === 'held' && this.#now >= request.expires
-    // This check-in comes at the time of the last answer. Its own answer sets the time of the next one.
+    // The last answer set the time of this check-in. The answer to this check-in sets the time of the next one.
     const look = request?.look
     if (request && !over) {
       request.lease = operation.lease
@@ -279,7 +282,9 @@ export class ObservedTable {
     }
   }
 
-  /** A session whose requests go on waiting sends its next sign when the last one asked for it. */
+  /**
+   * Checks that a session with waiting requests sends its next sign in time, as the outcome of the last sign demanded.
+   */
   #checkSign(session: string, named: ReadonlySet<string>, next: number): void {
     const last = this.#signs.get(session)
     this.#signs.set(session, { named, next: this.#now + next })
@@ -395,7 +400,7 @@ export class ObservedTable {
     else if (operation.release) this.#remove(request)
   }
 
-  /** Follows the server's messages to others, in its order. */
+  /** Applies the server's hints to other sessions, in the server's order. */
   #hinted(hints: readonly Hint[]): void {
     for (const { type, id } of hints) {
       if (type === 'changed') continue
@@ -439,12 +444,15 @@ export class ObservedTable {
       if (before?.phase === 'held') this.#broken('P1', `${request.id} is granted while ${before.id} is held`)
       else if (before) this.#broken('P4', `${request.id} is granted, and ${before.id} stands before it`)
     }
-    // A reservation passed the silent waiters at its own time.
+    // A reserved request passed the silent waiters at the time of its reservation.
     if (request.phase === 'waiting') this.#checkPassed(request)
     this.#held(request, { number })
   }
 
-  /** A silent waiter that was overtaken may come back, and would not see the grants behind it. */
+  /**
+   * Checks that no silent waiter remains before a granted request. It might come back, and would not see the grants
+   * behind it.
+   */
   #checkPassed(request: Observed): void {
     for (const { key } of request.claims) {
       for (const other of this.#queue(key)) {
@@ -516,7 +524,7 @@ export class ObservedTable {
     for (const { key } of request.claims) this.#touched.add(key)
   }
 
-  /** Those behind a request need not wait for it any more. */
+  /** Records that the requests behind this one no longer wait for it. */
   #cleared(request: Observed, at: number): void {
     for (const { key } of request.claims) {
       const queue = this.#queue(key)
@@ -538,18 +546,18 @@ export class ObservedTable {
     return this.#queues.get(key) ?? []
   }
 
-  /** Whether a waiter has expired: it blocks no other request. */
+  /** Whether a waiter has expired. An expired waiter blocks no other request. */
   #isSilent(request: Observed): boolean {
     return request.phase === 'waiting' && this.#now >= this.#expiry(request)
   }
 
-  /** When a request expires: a waiter that is covered lives as long as its session sends signs. */
+  /** Returns the expiry of a request. A covered waiter lives as long as its session sends signs. */
   #expiry({ phase, expires, isCovered, session, lease }: Observed): number {
     if (phase !== 'waiting' || !isCovered) return expires
     return Math.max(expires, this.#seen.get(session)! + coverTtl(lease))
   }
 
-  /** A request that conflicts with a claim, of those before the request or of all; a holder if there is one. */
+  /** Returns a request that conflicts with a claim, among those before the request or among all. Prefers a holder. */
   #before(claim: Claim, request: Observed | undefined): Observed | undefined {
     let found: Observed | undefined
     let held = 0
@@ -571,7 +579,7 @@ export class ObservedTable {
     return found?.phase === 'held' ? { ...found, phase: 'waiting' } : found
   }
 
-  /** After an operation no request that could run waits on the keys that it changed. */
+  /** Checks that no request that could run waits for the keys that the operation changed. */
   #checkServed(): void {
     for (const key of this.#touched) {
       for (const request of this.#queue(key)) {
@@ -592,13 +600,13 @@ export class ObservedTable {
     }
   }
 
-  /** A session that was neither stopped nor cut off has kept others waiting no longer than promised. */
+  /** Checks that a session that was neither stopped nor cut off has kept others waiting no longer than promised. */
   #checkStall(request: Observed, look: number): void {
     const troubled = this.#troubledUntil(request)
     if (troubled === undefined) return
     const delay = longestDelay(this.#climate)
     const stall = this.#now - Math.max(request.clearedAt, troubled)
-    // A sign waits for the answer to the last one, and its own answer makes the request check in.
+    // A sign waits for the answer to the last one, and the answer to that sign makes the request check in.
     if (stall > look + 6 * delay + SLACK)
       this.#broken('P9', `${request.id} could run for ${stall} ms before it was granted`)
     const { wokenAt } = request
@@ -607,11 +615,11 @@ export class ObservedTable {
       this.#broken('P5', `${request.id} was woken ${this.#now - wokenAt} ms before it was granted`)
   }
 
-  /** A request of a session that was neither stopped nor cut off does not expire while it waits. */
+  /** Checks that a waiting request of a session that was neither stopped nor cut off does not expire. */
   #checkExpired(request: Observed): void {
     const troubled = this.#troubledUntil(request)
     const delay = longestDelay(this.#climate)
-    // A request that its process has given up may arrive this late, after the loss of its cancellation.
+    // A request that its process has given up may arrive this late, if its cancellation was lost.
     if (troubled === undefined || troubled > request.seenAt - delay) return
     if (request.phase === 'waiting' && request.life - request.look > 3 * delay + SLACK)
       this.#broken('P4', `${request.id} was heard of in time and lost its place`)
@@ -620,11 +628,11 @@ export class ObservedTable {
       this.#broken('P5', `${request.id} was woken and did not check in`)
   }
 
-  /** A session that reserved keys for a silent request serves them again after the window. */
+  /** Checks that a session that reserved keys for a silent request serves them again after the claim window. */
   #checkWindow(request: Observed): void {
     const reserver = request.reservedBy === undefined ? undefined : this.#processOf(request.reservedBy)
     if (request.phase !== 'reserved' || !reserver?.open || reserver.frozen) return
-    // In one thread a woken waiter has claimed within the call that woke it.
+    // In one thread, a woken waiter claims its reservation within the call that woke it.
     if (this.#climate.kind === 'direct' || reserver.session === request.session) return
     const reservedAt = request.expires - CLAIM_WINDOW
     const delay = longestDelay(this.#climate)
@@ -638,7 +646,7 @@ export class ObservedTable {
     return claims.some(({ key }) => this.#queue(key).some(other => other.id !== id && other.seenAt < time))
   }
 
-  /** Until when the process of a request had trouble, in server time; undefined for one that is gone. */
+  /** Returns the server time until which the process of a request had trouble; undefined if it is gone or frozen. */
   #troubledUntil({ session }: Pick<Observed, 'session'>): number | undefined {
     const process = this.#processOf(session)
     if (!process?.alive || process.frozen) return undefined

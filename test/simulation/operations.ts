@@ -6,7 +6,7 @@ import { transact, write } from './store-work.js'
 import type { World } from './world.js'
 import { lockRequest } from '../support/lock-request.js'
 
-/** Begins an action; one whose process is not there just now is left out. */
+/** Begins an action. Skips it if its process is not ready. */
 export function begin(world: World, action: Action): void {
   const process = world.places[action.place]!
   if (!world.ready(action)) return
@@ -54,7 +54,7 @@ async function close(process: SimulatedProcess, { drain }: CloseAction): Promise
   await process.box!.close(drain === undefined ? {} : { drain })
 }
 
-/** An operator inspects, waits, and takes away a grant that may have another holder by then. */
+/** Inspects the locks, waits, and forces the release of a grant that may have another holder by then. */
 async function force(world: World, process: SimulatedProcess, { seed, pause }: ForceAction): Promise<void> {
   const held: { key: string; token: bigint }[] = []
   try {
@@ -88,7 +88,9 @@ function expectOutage(world: World, error: unknown): void {
     world.history.violate('P10', `an operator gets ${String(error)}`)
 }
 
-/** The server gets again what names a grant, or the same about a grant before: neither may touch another one. */
+/**
+ * Sends the server an operation on a grant again, or one that names an earlier grant. Neither may affect another grant.
+ */
 function repeat({ server, table }: World, { seed }: RepeatAction): void {
   const random = new Random('repeat', seed)
   const [holder] = random.sample(table.holders(), 1)

@@ -11,22 +11,22 @@ interface Late {
 }
 
 /**
- * A process: its own view of the common time, and the gate through which all that happens to it has to go. A process
- * that has crashed runs nothing any more; one that is frozen runs it late.
+ * A process with its own view of the common time. All events reach it through a gate: a crashed process runs nothing
+ * any more, and a frozen process runs its events late.
  */
 export class SimulatedProcess {
   readonly clock: Clock
   alive = true
-  /** Timers that have been set and not yet run or been cancelled. */
+  /** Number of timers that are set and have neither run nor been cancelled. */
   timers = 0
-  /** Until when its requests and hints don't get through. */
+  /** Common time until which its requests and hints do not get through. */
   cutUntil = 0
-  /** Until when trouble of its own (faults, freezes) may keep it from acting in time. */
+  /** Common time until which its own trouble (faults, freezes) may keep it from acting in time. */
   troubledUntil = -Infinity
-  /** When it was last thawed. */
+  /** Common time of its last thaw. */
   thawedAt = -Infinity
   box: Box | undefined
-  /** Whether it takes part: its box is there and not being closed. */
+  /** Whether it takes part: its box is open and not being closed. */
   open = false
   stores = new Map<string, Store>()
   session = ''
@@ -38,7 +38,7 @@ export class SimulatedProcess {
   #frozenUntil: number | undefined
   #late: Late[] = []
 
-  /** @param offset of its clock: the clocks of two processes can't be compared. */
+  /** @param offset offset of its clock: the clocks of two processes cannot be compared */
   constructor(
     readonly name: string,
     timeline: Timeline,
@@ -62,12 +62,12 @@ export class SimulatedProcess {
     return this.#frozenUntil !== undefined
   }
 
-  /** The common time of a time on its clock. */
+  /** Converts a time of its clock to common time. */
   common(time: number): number {
     return time - this.#offset
   }
 
-  /** Runs something that comes from outside. */
+  /** Runs a task that comes from outside. */
   deliver(task: () => void): void {
     this.#enter({ kind: 'delivery', task })
   }
@@ -77,7 +77,7 @@ export class SimulatedProcess {
     return new Promise(resolve => this.clock.after(duration, resolve, true))
   }
 
-  /** A timer that is exact, unless the process is frozen. */
+  /** Sets a timer that is exact, unless the process is frozen. */
   exactly(delay: number, task: () => void): Timer {
     return this.#after(delay, task)
   }
@@ -96,7 +96,7 @@ export class SimulatedProcess {
     })
   }
 
-  /** Continues: what should have run meanwhile runs now, one by one. */
+  /** Continues a frozen process. Its late tasks run now, one by one. */
   thaw(timersFirst: boolean): void {
     if (this.#frozenUntil === undefined || !this.alive) return
     this.#frozenUntil = undefined
@@ -110,7 +110,7 @@ export class SimulatedProcess {
       this.#timeline.at(this.#timeline.now, () => this.#enter(one))
   }
 
-  /** Something of its own has gone wrong, and may have its effects until then. */
+  /** Records trouble that may have effects until this time. */
   troubled(until: number): void {
     this.troubledUntil = Math.max(this.troubledUntil, until)
   }

@@ -14,7 +14,7 @@ export class Random {
     for (let round = 0; round < 12; round++) this.next()
   }
 
-  /** From 0 to below 1. */
+  /** Returns a number from 0 to below 1. */
   next(): number {
     const result = (this.#a + this.#b + this.#counter++) | 0
     this.#a = this.#b ^ (this.#b >>> 9)
@@ -23,7 +23,7 @@ export class Random {
     return (result >>> 0) / 0x1_0000_0000
   }
 
-  /** A whole number from 0 to below `limit`. */
+  /** Returns an integer from 0 to below `limit`. */
   below(limit: number): number {
     return Math.floor(this.next() * limit)
   }
@@ -40,7 +40,7 @@ export class Random {
     return list[this.below(list.length)]!
   }
 
-  /** Some of the list, in random order. */
+  /** Returns some elements of the list, in random order. */
   sample<T>(list: readonly T[], count: number): T[] {
     const rest = [...list]
     return Array.from(
@@ -49,7 +49,7 @@ export class Random {
     )
   }
 
-  /** A length that is short most of the time. */
+  /** Returns a length with an exponential distribution. */
   exponential(mean: number): number {
     return -Math.log(1 - this.next()) * mean
   }

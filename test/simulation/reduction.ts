@@ -6,8 +6,8 @@ import type { Sources } from './sources.js'
 const RUNS = 500
 
 /**
- * Finds few actions of a schedule that break the same promise, by leaving out as many as possible. The network's
- * whims change with what is left out, so what remains may be another way to the same failure.
+ * Finds a small number of actions of a schedule that break the same promise, by leaving out as many as possible. The
+ * random events of the network depend on the remaining actions, so the result may fail for another reason.
  */
 export async function reduced(whole: Result, sources: Sources): Promise<Result> {
   let shortest = whole

@@ -1,11 +1,11 @@
 import type { History } from './history.js'
 import type { GrantRecord } from './observed-table.js'
 
-/** An external resource, which refuses writes with a smaller token than one it has seen. */
+/** An external resource. It rejects writes with a smaller token than it has seen. */
 export class Resource {
   readonly #history: History
   readonly #tokens = new Map<string, bigint>()
-  /** By key, the place of the last writer's grant in the order in which the server gave grants. */
+  /** By key: the position of the last writer's grant among all grants of the server. */
   readonly #places = new Map<string, number>()
 
   constructor(history: History) {
@@ -13,9 +13,9 @@ export class Resource {
   }
 
   /**
-   * A write arrives.
+   * Receives a write.
    * @param grant the writer's grant, as the server knows it
-   * @param held whether the writer passes `assertHeld` at this moment, and no operator came between.
+   * @param held whether the writer passes `assertHeld` at this moment, and no operator has intervened
    */
   write(key: string, token: bigint, grant: GrantRecord, held: boolean): void {
     const accepts = token >= (this.#tokens.get(key) ?? 0n)

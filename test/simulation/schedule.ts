@@ -6,7 +6,7 @@ import { Random } from './random.js'
 /** The planned actions of a run, and their climate. */
 export interface Schedule {
   readonly climate: Climate
-  /** In order of time. */
+  /** The actions in order of time. */
   readonly actions: readonly Action[]
 }
 
@@ -14,7 +14,7 @@ export const KEYS = ['a', 'b', 'c', 'd'] as const
 const ACTIONS = 200
 const PERMITS = 3
 
-/** The store of transactions that are run one by one, and the one whose transactions share a commit. */
+/** Name of the store that commits transactions one by one, and of the store whose transactions share a commit. */
 export const SINGLE = 'single'
 export const GROUPED = 'grouped'
 
@@ -33,9 +33,9 @@ export function drawSchedule(seed: number): Schedule {
 class Draw {
   readonly #random: Random
   readonly #climate: Climate
-  /** Keys that are taken more often than the others. */
+  /** The keys to draw from. Repeated keys are drawn more often. */
   readonly #keys: readonly string[]
-  /** How the schedule's locks are: mixed, or of one mode only, which makes longer queues of equal callers. */
+  /** The lock modes to draw from: mixed, or a single one, which makes longer queues of equal callers. */
   readonly #modes: readonly Claim['mode'][]
   readonly #changes: { store: string; keys: readonly string[]; id: string }[] = []
 
@@ -93,7 +93,7 @@ class Draw {
     const renew = random.chance(0.85)
     const wait = verb === 'tryAcquire' ? undefined : this.#wait()
     const lease = random.pick(this.#climate.leases)
-    // A grant that is never released keeps all others out for its lease.
+    // A grant that is never released blocks all others for its lease.
     const forgets = verb !== 'run' && !renew && this.#climate.kind === 'rough' && lease <= 1000
     const writes = claims.length === 1 && claims[0]!.mode === 'exclusive'
     const ending = random.pick([
@@ -123,7 +123,8 @@ class Draw {
   }
 
   /**
-   * A further lock, or the same one again; nested ones can block each other for good, so they wait for a while only.
+   * Draws another lock, or the same one again. Nested locks can block each other forever, so they wait for a limited
+   * time.
    */
   #nested(outer: readonly Claim[]): NestedLock {
     const random = this.#random
@@ -138,7 +139,7 @@ class Draw {
     return [...keys].map(key => {
       const mode = random.pick(this.#modes)
       if (mode !== 'permits') return { key, mode }
-      // Another number than the others name is refused while the key is live.
+      // A different maximum from that of the other claims is rejected while the key is in use.
       const max = random.chance(0.02) ? PERMITS + 1 : PERMITS
       return { key, mode, permits: 1 + random.below(PERMITS), max }
     })
@@ -150,7 +151,7 @@ class Draw {
     const earlier = this.#changes.length > 0 && random.chance(0.3) ? random.pick(this.#changes) : undefined
     const store = earlier?.store ?? random.pick([SINGLE, GROUPED])
     const keys = earlier?.keys ?? random.sample(KEYS, random.pick([1, 1, 2, 3]))
-    // In a batch the list that one deletes and the next creates again would look as if something had been lost.
+    // In a batch, one transaction may delete a list that the next one creates again. That would look like a lost mark.
     const deleting = store === SINGLE ? 'deleting' : 'plain'
     const variant = random.pick(['plain', 'plain', 'plain', 'moving', 'failing', deleting] as const)
     const id = earlier?.id ?? (random.chance(0.8) ? `c${this.#changes.length}` : undefined)
@@ -181,7 +182,7 @@ class Draw {
     return random.chance(0.3) ? random.between(0, 0.5) : random.between(0, this.#climate.work)
   }
 
-  /** Rarely a time. */
+  /** Rarely returns a time of up to `most` milliseconds, and mostly undefined. */
   #maybe(most: number): number | undefined {
     return this.#random.chance(0.15) ? this.#random.between(0, most) : undefined
   }

@@ -2,16 +2,17 @@ import { followsTasks } from './climate.js'
 import { simulate } from './simulate.js'
 import { sources } from './sources.js'
 
-/** How many failures are enough to know. */
+/** Maximum number of failures to report. */
 const ENOUGH = 5
 
 /**
- * Runs the schedules of the seeds from `first` to before `end`, and reports which broke a promise and how to see it.
+ * Runs the schedules of the seeds from `first` to below `end`. Returns the broken promises, with the commands to
+ * reproduce them.
  */
 export async function runSeeds(first: number, end: number): Promise<readonly string[]> {
   const broken: string[] = []
   const { stackTraceLimit } = Error
-  // Most errors here are expected ones, and finding out where they come from takes long.
+  // Most errors here are expected, and capturing their stack traces takes long.
   Error.stackTraceLimit = 0
   for (const seed of ordered(first, end)) {
     const { violation } = await simulate(seed, sources)
@@ -27,8 +28,8 @@ export async function runSeeds(first: number, end: number): Promise<readonly str
 }
 
 /**
- * Schedules whose boxes follow tasks come last: once that has been done in a process, the runtime keeps watching all
- * promises, which makes everything slower.
+ * Returns the seeds in the order of their runs. Schedules whose boxes follow tasks come last: after the first of them,
+ * the runtime tracks all promises of the process, which makes everything slower.
  */
 function ordered(first: number, end: number): number[] {
   const seeds = Array.from({ length: end - first }, (_, index) => first + index)

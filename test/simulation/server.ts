@@ -21,21 +21,21 @@ import { lockRequest } from '../support/lock-request.js'
 export interface Hint {
   readonly type: 'wake' | 'lost' | 'changed'
   readonly session: string
-  /** The request, or the store key that has changed. */
+  /** ID of the request, or the store key that has changed. */
   readonly id: string
 }
 
 /** The connection of the server with one session. */
 export interface Peer {
   readonly name: string
-  /** Whether {@link wanted} reaches the process. */
+  /** Whether {@link contended} reaches the process. */
   readonly reportsContention: boolean
   hint(hint: Hint): void
-  /** Another request wants the kept grant: reported within the call that wants it. */
+  /** Reports that another request wants the kept grant, within the call that wants it. */
   contended(id: string): void
 }
 
-/** An operation with its outcome, to repeat it later. */
+/** An operation of a session, to repeat it later. */
 export interface Applied {
   readonly session: string
   readonly operation: Operation
@@ -46,14 +46,13 @@ interface Known {
   readonly peer: Peer
 }
 
-/** A reply of the server. */
 export interface Answer<O extends Operation> {
   readonly outcome: OutcomeOf<O>
   /** The keys that the operation reserved for other sessions. */
   readonly reserved: readonly string[]
 }
 
-/** The observer is notified of nothing. */
+/** A listener that ignores all notifications, for the observer. */
 const deaf: Listener = {
   wake: () => {},
   lost: () => {},
@@ -64,12 +63,12 @@ const deaf: Listener = {
   ended: () => {},
 }
 
-/** Number of the last operations that can be sent again. */
+/** Number of recent operations that can be sent again. */
 const REMEMBERED = 50
 
 /**
- * The engine's far end: the lock table and store of the memory engine. Each operation is executed in one step and shown
- * to the checks with the hints that it causes.
+ * The server of the engine: the lock table and the store of the memory engine. It executes each operation in one step,
+ * and shows it to the checks together with its hints.
  */
 export class Server {
   readonly #space: MemorySpace
@@ -80,14 +79,14 @@ export class Server {
   readonly #store: ObservedStore
   readonly #offset: number
   readonly #clock: Clock
-  /** Looks at the server without a session of its own. */
+  /** Inspects the server. Its session is not one of `#sessions`. */
   readonly #observer: MemoryEngine
   readonly #sessions = new Map<string, Known>()
-  /** The hints of the operations under way: of several if one is executed within another. */
+  /** The hints of the current operations. An operation may be executed within another one. */
   readonly #hints: Hint[][] = []
   readonly recent: Applied[] = []
 
-  /** @param offset of its clock, which can't be compared with that of any process. */
+  /** @param offset offset of its clock, which cannot be compared with that of any process */
   constructor(
     sources: Sources,
     timeline: Timeline,
@@ -152,13 +151,12 @@ export class Server {
       .filter(hint => hint.type === 'wake' && hint.session !== session)
       .flatMap(({ id }) => this.#table.keyOf(id) ?? [])
     for (const hint of hints) this.#sessions.get(hint.session)?.peer.hint(hint)
-    // The hints were sent after the engine's answer, so a process that got one may have sent another request since.
+    // The hints were sent after the engine's answer, so a process that received one may have sent another request
+    // since.
     return { outcome: peer.reportsContention && hints.length === 0 ? outcome : notAlone(outcome), reserved }
   }
 
-  /**
-   * Returns all requests, as the table itself reports them. The engine first gives back grants that were merely kept.
-   */
+  /** Returns all requests, as the lock table reports them. The engine first releases grants that it only kept. */
   inspect(): readonly RequestReport[] {
     return this.#observer.submit({ type: 'inspect', prefix: '' })
   }
@@ -197,7 +195,7 @@ export class Server {
   }
 }
 
-/** The outcome of an engine that can't vouch for reporting other requests. */
+/** Returns the outcome of an engine that cannot guarantee to report other requests. */
 function notAlone<Outcome>(outcome: Outcome): Outcome {
   const status = outcome as RequestStatus | undefined
   return status?.state === 'held' ? { ...outcome, isUncontended: false } : outcome

@@ -7,7 +7,6 @@ import { drawSchedule, GROUPED, KEYS, SINGLE } from './schedule.js'
 import type { Sources } from './sources.js'
 import { World } from './world.js'
 
-/** The outcome of one schedule. */
 export interface Result {
   readonly seed: number
   readonly violation: Violation | undefined
@@ -15,22 +14,23 @@ export interface Result {
 }
 
 /**
- * Maximum time, after the last fault, until all that has begun ends: leases of the dead, then one after another.
+ * Maximum time from the last fault to the end of all tasks, in milliseconds: the leases of dead processes, and then the
+ * tasks one after another.
  */
 const DRAINED_WITHIN = 4 * MAX_LEASE
 /**
- * Maximum time until every watcher has looked. A look that began before everything was well may fail, and is made
- * again.
+ * Maximum time until every watcher has checked its key, in milliseconds. A check that began before the end of the
+ * faults may fail and is repeated.
  */
 const LOOKED_WITHIN = WATCH_READ_INTERVAL + 3000
-/** Time after which no remnant of a fault is left. */
+/** Time after which no fault has any effect, in milliseconds. */
 const CLEAN_AFTER = MAX_LEASE + 5000
-/** A schedule in which more happens is one that polls. */
+/** Maximum number of steps of a schedule. A schedule with more steps polls. */
 const MAX_STEPS = 100_000
 
 /**
- * Runs the schedule of a seed to its end, or to the first promise that is broken.
- * @param chosen which of its actions to run; undefined: all.
+ * Runs the schedule of a seed to its end, or to the first broken promise.
+ * @param chosen indices of the actions to run; undefined: all
  */
 export async function simulate(
   seed: number,
@@ -55,7 +55,7 @@ export async function simulate(
   return { seed, violation: history.violation, history }
 }
 
-/** Heals everything and checks that all ends and nothing is left. */
+/** Ends all faults, and checks that all tasks end and nothing remains. */
 async function end(world: World): Promise<void> {
   const { history, timeline, server, store } = world
   world.heal()
@@ -75,7 +75,7 @@ async function end(world: World): Promise<void> {
     for (const { session, key, phase } of server.inspect())
       history.violate('P8', `all that was begun has ended, and ${session} has left ${key} ${phase}`)
   }
-  // A watcher whose hint was lost finds the change by its next look.
+  // A watcher whose hint was lost finds the change with its next check.
   else await run(world, timeline.now + LOOKED_WITHIN)
   world.watchers.check(key => server.value(key).version)
   world.watchers.stop()
@@ -102,7 +102,7 @@ async function run(world: World, until: number): Promise<void> {
   if (timeline.steps > MAX_STEPS) history.violate('P5', 'far more happens than the callers have reason for')
 }
 
-/** On inspection, boxes release the grants that they keep unused. */
+/** Inspects all locks, and checks that none is held. On inspection, boxes release the grants that they keep unused. */
 async function inspected(world: World): Promise<void> {
   const process = world.places.find(one => one.open)
   if (!process) return
@@ -113,7 +113,7 @@ async function inspected(world: World): Promise<void> {
   await run(world, world.timeline.now + 100)
 }
 
-/** All keys are free at once. */
+/** Checks that all keys are free at once. */
 async function takeAll(world: World): Promise<void> {
   const { history } = world
   const process = world.places.find(one => one.open)
@@ -131,7 +131,10 @@ function living(world: World): SimulatedProcess[] {
   return world.processes.filter(({ alive }) => alive)
 }
 
-/** An unhandled rejection belongs to the schedule that runs when it is found. */
+/**
+ * Records unhandled rejections as violations of the current schedule. The returned function restores the earlier
+ * listeners.
+ */
 function watchRejections(history: History): () => void {
   const others = process.listeners('unhandledRejection')
   const listener = (reason: unknown): void =>

@@ -11,5 +11,5 @@ export interface Sources {
   readonly UnavailableError: typeof UnavailableError
 }
 
-/** The sources as they are. */
+/** The unchanged sources. */
 export const sources: Sources = { Box, MemoryEngine, MemorySpace, IndeterminateError, UnavailableError }

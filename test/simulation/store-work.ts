@@ -18,10 +18,10 @@ const TRIES = 10
 /** Pause before the next attempt, in milliseconds. */
 const PAUSE = 50
 
-/** The error that a transaction's function throws on purpose. */
+/** The error that the function of a transaction throws on purpose. */
 class Refusal extends Error {}
 
-/** A change in a transaction: tried with the same id until its outcome is known. */
+/** Makes a change in a transaction. Tries it with the same ID until its outcome is known. */
 export async function transact(
   world: World,
   process: SimulatedProcess,
@@ -79,7 +79,7 @@ async function tryOnce(
         ...(controller ? { signal: controller.signal } : {}),
       },
     )
-    // If an operator took the locks away, another process may have made the change before this one was sure.
+    // If an operator released the locks, another process may have made the change before this process knew its outcome.
     if (outcome.applied && world.table.grants.get(Number(outcome.token / 1024n))?.overridden)
       return settle('unknown')
     return settle(outcome.applied ? 'applied' : 'repeated')
@@ -93,7 +93,7 @@ async function tryOnce(
   }
 }
 
-/** Returns the keys of a transaction that finds its last key from the value of the first. */
+/** Returns the keys of a transaction whose last key depends on the value of the first. */
 function moved(keys: readonly string[], list: readonly string[] | undefined): string[] {
   const others = ['a', 'b', 'c', 'd'].filter(key => !keys.includes(key))
   const found = others[(list?.length ?? 0) % others.length]!

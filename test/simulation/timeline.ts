@@ -1,10 +1,10 @@
-/** Something that happens at a virtual time. */
+/** An event at a virtual time. */
 export interface Moment {
   readonly at: number
   readonly order: number
-  /** Undefined once it has happened or was called off. */
+  /** Undefined once it has run or was cancelled. */
   task: (() => void) | undefined
-  /** Whether it can't settle any promise, so that no wait is needed after it. */
+  /** Whether its task settles no promise, so that the timeline need not wait after it. */
   readonly quiet: boolean
 }
 
@@ -16,7 +16,7 @@ export class Timeline {
   readonly #heap: Moment[] = []
   #planned = 0
 
-  /** Plans something; in the past means now. */
+  /** Plans a task. A time in the past means now. */
   at(time: number, task: () => void, quiet = false): Moment {
     const moment = { at: Math.max(time, this.now), order: this.#planned++, task, quiet }
     this.#push(moment)
@@ -24,8 +24,8 @@ export class Timeline {
   }
 
   /**
-   * Runs the tasks that are due until then. After each task, all promises that it settled have run their reactions: the
-   * runtime empties the queue of microtasks before it goes on to the next immediate.
+   * Runs the tasks that are due until then. After each task, it waits until the reactions of all settled promises have
+   * run: the runtime empties the microtask queue before the next immediate.
    */
   async run(until: number, halted: () => boolean): Promise<void> {
     await settled()

@@ -31,7 +31,7 @@ export class TurnOrder {
   served({ line, place }: Call): void {
     const step = this.#timeline.steps
     const last = this.#last.get(line)
-    // Within one step several may be served, and learn of it in any order.
+    // Several callers may be served within one step, and learn of it in any order.
     if (last && last.place > place && last.step < step)
       this.#history.violate('P4', `a caller of ${line} was served after one that called later`)
     if (!last || last.place < place) this.#last.set(line, { place, step })

@@ -8,12 +8,12 @@ interface Watcher {
   readonly process: SimulatedProcess
   readonly key: string
   readonly controller: AbortController
-  /** The version that was seen last. */
+  /** The version that the watcher saw last. */
   version: number | undefined
   ended: boolean
 }
 
-/** Callers that follow keys of the store. */
+/** Callers that watch keys of the store. */
 export class Watchers {
   readonly #history: History
   readonly #all: Watcher[] = []
@@ -29,7 +29,7 @@ export class Watchers {
     process.deliver(() => void this.#follow(watcher, store, key))
   }
 
-  /** Checks that all watchers have seen the last version. Called after a while without changes and faults. */
+  /** Checks that all watchers have seen the last version. Call it after a while without changes and faults. */
   check(versionOf: (key: string) => number): void {
     for (const { process, key, version, ended } of this.#all) {
       if (ended || !process.open) continue
@@ -39,12 +39,11 @@ export class Watchers {
     }
   }
 
-  /** Ends all that follow still. */
   stop(): void {
     for (const { controller } of this.#all) controller.abort('enough')
   }
 
-  /** Once their requests have been answered, all have ended. */
+  /** Checks that all watchers have ended. Call it once their requests have been answered. */
   checkEnded(): void {
     for (const { process, key, ended } of this.#all) {
       if (process.open && !ended) this.#history.violate('P8', `${process.name} goes on watching ${key}`)

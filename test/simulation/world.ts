@@ -15,19 +15,19 @@ import { Timeline } from './timeline.js'
 import { TurnOrder } from './turn-order.js'
 import { Watchers } from './watchers.js'
 
-/** Clocks of different machines can't be compared. */
+/** Offsets of the clocks, in milliseconds. Clocks of different machines cannot be compared. */
 const SERVER_OFFSET = 1_048_576
 const PROCESS_OFFSET = 65_536
 /** Pause of a process that could not join before its next attempt, in milliseconds. */
 const JOIN_PAUSE = 100
 
-/** Work that has begun and has to come to its end, unless its process crashes. */
+/** A task that has begun and must end, unless its process crashes. */
 interface Task {
   readonly process: SimulatedProcess
   readonly what: string
 }
 
-/** All that takes part in one schedule. */
+/** All participants of one schedule. */
 export class World {
   readonly timeline = new Timeline()
   readonly history = new History(() => this.timeline.now)
@@ -40,7 +40,7 @@ export class World {
   readonly watchers: Watchers
   /** The processes that take part, by place. */
   readonly places: SimulatedProcess[] = []
-  /** All that ever were. */
+  /** All processes that ever took part. */
   readonly processes: SimulatedProcess[] = []
   readonly connections = new Map<SimulatedProcess, Connection>()
   readonly #tasks = new Set<Task>()
@@ -49,7 +49,7 @@ export class World {
   #climate: Climate
   #started = 0
   #marks = 0
-  /** Until when the one thread of all processes stands still. */
+  /** Time until which the only thread of all processes is frozen. */
   #frozenUntil = 0
 
   constructor(seed: number, climate: Climate, sources: Sources) {
@@ -87,17 +87,17 @@ export class World {
     return [...this.#tasks]
   }
 
-  /** A number for a change's mark that no other has. */
+  /** Returns a unique number for the mark of a change. */
   nextMark(): number {
     return ++this.#marks
   }
 
-  /** Whether nothing at all can happen: the one thread stands still. */
+  /** Whether the only thread of all processes is frozen, so that nothing can happen. */
   get stopped(): boolean {
     return this.direct && this.timeline.now < this.#frozenUntil
   }
 
-  /** Starts a process at a place, instead of the one that was there. */
+  /** Starts a process at a place, in place of the earlier one. */
   start(place: number): void {
     const number = ++this.#started
     const name = `p${number}`
@@ -116,7 +116,7 @@ export class World {
     this.timeline.at(this.timeline.now + pause, () => this.start(place))
   }
 
-  /** Begins something that a process does; it has to come to its end. */
+  /** Starts a task of a process. The task must come to its end. */
   do(process: SimulatedProcess, what: string, task: () => Promise<void>): void {
     const running = { process, what }
     this.#tasks.add(running)
@@ -127,13 +127,13 @@ export class World {
     })
   }
 
-  /** The process stands still; in one thread all do, and those that start meanwhile. */
+  /** Freezes the process. In one thread, freezes all processes, and those that start meanwhile. */
   freeze(process: SimulatedProcess, duration: number, timersFirst: boolean): void {
     if (this.direct) this.#frozenUntil = Math.max(this.#frozenUntil, this.timeline.now + duration)
     for (const one of this.direct ? this.processes : [process]) one.freeze(duration, timersFirst)
   }
 
-  /** The process is gone, with all that it was doing. */
+  /** Crashes the process, with all its tasks. */
   crash(process: SimulatedProcess, severed: boolean): void {
     process.crash()
     process.open = false
@@ -141,7 +141,7 @@ export class World {
     for (const task of this.#tasks) if (task.process === process) this.#tasks.delete(task)
   }
 
-  /** Nothing goes wrong any more. */
+  /** Ends all faults. */
   heal(): void {
     this.history.note('world', 'is healed')
     this.#climate = healed(this.#climate)

@@ -29,10 +29,10 @@ type Method =
   | 'tryAcquire'
   | 'watch'
 
-/** A box as plain JavaScript sees it, without types that restrict the arguments. */
+/** A box as plain JavaScript sees it, without types that restrict arguments. */
 type AnyBox = ((...said: unknown[]) => AnyBox) & { readonly [method in Method]: AnyBox }
 
-/** The name of the mistake, a call that makes it, and the parts that the message must contain. */
+/** Name of the mistake, a call that makes it, and the required parts of the message. */
 type Case = readonly [name: string, wrong: (box: AnyBox) => unknown, ...told: (string | RegExp)[]]
 
 const nothing = (): undefined => undefined
@@ -260,7 +260,7 @@ describe('arguments that are refused', () => {
       expect(error).toMatchObject({ code: 'INVALID_ARGUMENT' })
       for (const part of told) expect((error as Error).message).toMatch(part)
       expect(engine.operations.length).toBe(before)
-      // The box still works.
+      // The box must still work.
       expect(await box.mutex('a').tryAcquire()).toBeDefined()
     })
   }

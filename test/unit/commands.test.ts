@@ -49,7 +49,7 @@ test('there are at most fifteen commands, and none has a script before or after 
 
 test('the packages of each set are where all of the checkout finds them, in one version', () => {
   const sets = readdirSync(`${root}scripts/packages`)
-  // The path of a package of the checkout differs from folder to folder.
+  // The paths of the checkout's own packages are relative to the folder of the set.
   const wanted = (folder: string, range: string): string =>
     range.startsWith('file:') ? join(folder, range.slice('file:'.length)) : range
   const named = sets.flatMap(set => {

@@ -5,7 +5,7 @@ import { openMemory } from '../../src/engines/memory/open.js'
 import { DamagedValueError, UnavailableError } from '../../src/base/errors.js'
 import { FaultInjectingEngine } from '../../packages/conformance/src/fault-injecting-engine.js'
 
-/** Lets all promises settle that need no time. */
+/** Resolves when all promises that need no time have settled. */
 const settled = (): Promise<void> => new Promise(setImmediate)
 
 async function goOn(clock: VirtualClock, steps: number, length: number): Promise<void> {

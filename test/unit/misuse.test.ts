@@ -4,7 +4,7 @@ import { InvalidArgumentError, open } from '../../src/index.js'
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 type Any = any
 
-/** Calls that users of other libraries write, and the calls that the error suggests. */
+/** Calls that users of other libraries write, and the calls that the error message suggests. */
 const CALLS: readonly [call: string, make: (box: Any) => unknown, says: string][] = [
   ['mutex([keys])', box => box.mutex(['a', 'b']), "mutex('a', 'b')"],
   ['mutex(key, options)', box => box.mutex('a', { wait: 5 }), 'acquire, tryAcquire and run take options'],

@@ -13,7 +13,7 @@ import { redisOptions } from '../../src/engines/redis/redis-options.js'
 import { decodeKey, encodeKey, NodePaths } from '../../packages/zookeeper/src/engine/names.js'
 import { limiterId } from '../../src/limits/remote/kept-limiters.js'
 
-/** A text made of these parts, some of which could be taken for parts of a name. */
+/** Generates texts of these parts, some of which could be taken for parts of a name. */
 function textOf(...parts: string[]): fc.Arbitrary<string> {
   return fc.array(fc.constantFrom(...parts), { minLength: 1, maxLength: 4 }).map(chosen => chosen.join(''))
 }
@@ -29,7 +29,7 @@ const claim: fc.Arbitrary<Claim> = fc.oneof(
   fc.tuple(someText, number).map(([key, max]): Claim => ({ key, mode: 'permits', permits: 1, max })),
 )
 
-/** Makes many names, and fails when two different inputs have one. Undefined stands for a refused input. */
+/** Makes many names, and fails if two different inputs have the same name. Undefined stands for a rejected input. */
 function keepsApart<T>(inputs: fc.Arbitrary<T>, nameOf: (input: T) => string | undefined): void {
   const known = new Map<string, string>()
   for (const input of fc.sample(inputs, 20_000)) {
@@ -44,7 +44,7 @@ function keepsApart<T>(inputs: fc.Arbitrary<T>, nameOf: (input: T) => string | u
   expect(known.size).toBeGreaterThan(100)
 }
 
-/** Reads the signature of a claim set. */
+/** Parses the signature of a claim set. */
 function claimsIn(signature: string): Claim[] {
   const claims: Claim[] = []
   for (let rest = signature; rest !== '';) {
@@ -61,7 +61,7 @@ function claimsIn(signature: string): Claim[] {
   return claims
 }
 
-/** Returns undefined if the call refuses its input. */
+/** Returns the result of the call, or undefined if the call rejects its input. */
 function ifTaken<T>(call: () => T): T | undefined {
   try {
     return call()
@@ -128,12 +128,13 @@ describe('different inputs have different names', () => {
     const text = textOf('a', 'signalbox', ':1:{}:', 'signalbox:1:{}:', 'value:', 'ids:', 'numbers')
     for (const isCluster of [false, true]) {
       keepsApart(fc.tuple(fc.oneof(fc.constant(''), text), what, text), ([prefix, kind, key]) => {
-        // A held key is the prefix and the key, which others lock by that name; so another prefix may give it, too.
+        // The name of a held key is the prefix and the key, because others lock it by that name. So another prefix may
+        // give the same name.
         if (!ifTaken(() => redisOptions({ prefix })) || (kind === 'held' && prefix !== '')) return undefined
         const names = new Names(prefix, isCluster)
         if (kind === 'held') return names.isTaken(key) ? undefined : names.held(key)
         if (kind === 'value' || kind === 'ids' || kind === 'limit') return names[kind](key)
-        // Names that belong to all keys together.
+        // These names belong to all keys together.
         if (key !== 'a') return undefined
         const group = names.group(key)
         return kind === 'session'

@@ -9,7 +9,7 @@ import { instrument } from '../../src/opentelemetry/index.js'
 import { Redlock } from '../../src/redlock/index.js'
 import { postgresRecords, redisRecords } from '../../src/store/records/index.js'
 
-/** Values that an environment variable, a settings file or a conversion of it may have. */
+/** Values that an environment variable, a settings file or a conversion may have. */
 const VALUES = ['', ' ', null, '5', 'true', 'false', NaN, '5 ', '5s ', undefined]
 const TEXTS = VALUES.filter(value => typeof value === 'string')
 const NAMES = TEXTS.filter(text => text !== '')
@@ -23,7 +23,7 @@ interface Asked {
   readonly engine: Engine
 }
 
-/** What errors call the option, a call with a value for it, and the values that it takes; undefined by default. */
+/** Name of the option in errors, a call with a value for it, and the accepted values. Default: undefined only. */
 type Row = readonly [
   option: string,
   call: (value: unknown, asked: Asked) => unknown,
@@ -54,10 +54,10 @@ function limits(make: (options: Any, asked: Asked) => unknown): Row[] {
 let names = 0
 const name = (): string => `name ${names++}`
 
-/** As much of a client of Redis as is looked at before a command is sent. */
+/** The parts of a Redis client that are checked before a command is sent. */
 const client = { duplicate: nothing, call: nothing, sendCommand: nothing, options: {} } as Any
 
-/** The default would ask a server. */
+/** Replaces undefined, because the default would ask a server. */
 const settings = (option: string, value: unknown): Any => ({ [option]: value ?? null })
 const stopped = (instrument: Disposable): void => instrument[Symbol.dispose]()
 const first = (generator: AsyncGenerator): Promise<unknown> =>
@@ -119,7 +119,7 @@ const groups: Record<string, Row[]> = {
   ],
   oncePer: [
     ['key', (key, { box }) => box.oncePer(key, '1d', nothing), NAMES],
-    // Any text without spaces around it names a slot.
+    // Any text without spaces around it is a valid name of a slot.
     ['slots', (slots, { box }) => box.oncePer(name(), slots, nothing), ['5']],
     ['every', (every, { box }) => box.oncePer(name(), { every }, nothing), NEVER],
     ['cron', (cron, { box }) => box.oncePer(name(), { cron }, nothing), NEVER],
@@ -265,7 +265,7 @@ const groups: Record<string, Row[]> = {
   ],
 }
 
-/** Returns an engine that lists its operations. */
+/** Returns an engine that records its operations. */
 function watched(): { readonly engine: Engine; readonly operations: unknown[] } {
   const operations: unknown[] = []
   const engine = new Proxy<Engine>(openMemory('memory:'), {
@@ -293,7 +293,7 @@ for (const [group, rows] of Object.entries(groups)) {
 async function check(option: string, call: Row[1], taken: readonly unknown[]): Promise<void> {
   for (const value of VALUES) {
     const { engine, operations } = watched()
-    // A call of `open` joins the engine itself.
+    // Calls of `open` join the engine themselves.
     await using box = await open(groups['open']!.some(row => row[1] === call) ? 'memory:' : { engine })
     operations.length = 0
     const calling = Promise.resolve().then(() => call(value, { box, engine }))

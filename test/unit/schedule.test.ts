@@ -24,7 +24,7 @@ const outage = new UnavailableError('an outage')
 class Fleet {
   readonly clock: VirtualClock
   readonly #space: MemorySpace
-  /** The runs: when, and for which slot. */
+  /** The time and the slot of each run. */
   readonly runs: string[] = []
 
   constructor(start: string) {
@@ -59,7 +59,7 @@ function sleep(clock: VirtualClock, duration: number): Promise<void> {
   return new Promise(resolve => void clock.after(duration, resolve))
 }
 
-/** The start of each run of a schedule within a time. */
+/** Returns the start of each run of a schedule within a duration. */
 async function runsOf(options: { start: string; times: Times; duration: number }): Promise<string[]> {
   const fleet = new Fleet(options.start)
   const { box } = await fleet.process()
@@ -122,10 +122,10 @@ test.each([
 )
 
 test.each([
-  // 2:00 to 3:00 does not exist.
+  // The time from 2:00 to 3:00 does not exist.
   ['Europe/Berlin', '2026-03-29T00:10:00Z', 4],
   ['America/New_York', '2026-03-08T06:10:00Z', 4],
-  // 2:00 to 3:00, or 1:00 to 2:00, happens twice.
+  // The time from 2:00 to 3:00, or from 1:00 to 2:00, occurs twice.
   ['Europe/Berlin', '2026-10-24T23:10:00Z', 4],
   ['America/New_York', '2026-11-01T04:10:00Z', 4],
 ])(
@@ -145,7 +145,7 @@ test('a job of 1:30 and 2:30 runs at both in New York on the day on which 1:30 h
     times: { cron: '30 1,2 * * *', timeZone: 'America/New_York' },
     duration: 6 * HOUR,
   })
-  // A list of hours is no fixed time, so it runs at each occurrence, as croner documents.
+  // A list of hours is not a fixed time, so the job runs at each occurrence, as croner documents.
   expect(runs.map(run => run.slice(11, 16))).toEqual(['05:30', '06:30', '07:30'])
 })
 

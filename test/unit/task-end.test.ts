@@ -15,13 +15,13 @@ import {
 } from '../../src/index.js'
 import { test } from '../support/memory-boxes.js'
 
-/** The message of failing operations. */
+/** Message of the errors of failing operations. */
 const CUT = 'the line is cut'
 
 /** A verb that runs a task under a grant, and returns its result. */
 type Verb = (box: Box, task: (grant: Grant) => Promise<string>, options: LockOptions) => Promise<string>
 
-/** How the engine fails while the task runs. */
+/** A failure of the engine while a task runs. */
 interface Fault {
   readonly name: string
   /** Whether the grant is lost before the task ends. */
@@ -29,7 +29,7 @@ interface Fault {
   readonly fails: readonly ('release' | 'renew')[]
 }
 
-/** The lease of a grant that is not to be lost, in milliseconds. */
+/** Lease of a grant that must not be lost, in milliseconds. */
 const KEPT = 60_000
 
 const FAULTS: readonly Fault[] = [
@@ -59,7 +59,7 @@ const CALLS: readonly ((box: Box, task: () => unknown) => Promise<unknown>)[] = 
 ]
 
 let keys = 0
-/** A key that was not used before. */
+/** Returns a key that was not used before. */
 const fresh = (): string => `key ${++keys}`
 
 describe.concurrent('an error says whether the task ran', () => {
@@ -155,7 +155,7 @@ describe.concurrent('an error says whether the task ran', () => {
         grant.assertHeld()
         return 'charged'
       },
-      // Longer than a process stalls: the task has to end within it.
+      // Longer than any stall of the process, because the task must end within it.
       { lease: 3000 },
     )
     expect(await running).toBe('charged')
@@ -255,7 +255,7 @@ describe.concurrent('an error says whether the task ran', () => {
         grant.assertHeld()
       },
     ]
-    // An error that has nothing to do with the grant is the task's own.
+    // An error that is unrelated to the grant is the task's own.
     const own = new Error('of the task')
     const fails = async (grant: Grant): Promise<void> => {
       await until('the grant is lost', () => grant.signal.aborted)
@@ -307,7 +307,7 @@ function leaseOf({ loses }: Fault): number {
   return loses ? LAPSING : KEPT
 }
 
-/** A task that goes on until its grant is lost, if the fault loses it. */
+/** Returns a task that runs until its grant is lost, if the fault loses it. */
 function outlasting<T>(
   begin: () => Promise<void>,
   { loses }: Fault,
@@ -320,7 +320,7 @@ function outlasting<T>(
   }
 }
 
-/** Lets the engine fail once all tasks have begun: a grant that is lost before its task begins has another error. */
+/** Makes the engine fail once all tasks have begun, because a loss before the start of a task causes another error. */
 function failingOnce(engine: FaultInjectingEngine, fault: Fault, tasks: number): () => Promise<void> {
   let begun = 0
   return async () => {

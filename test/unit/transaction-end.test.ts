@@ -28,7 +28,7 @@ describe.concurrent('the error of a transaction says whether its function ran', 
         engine.fail(['renew'], new UnavailableError(CUT))
         await until('the locks are lost', () => transaction.signal.aborted)
       },
-      // The function has to begin within it.
+      // Long enough for the function to begin within it.
       { lease: 2300 },
     )
     expect(await rejection(running)).toMatchObject({ code: 'LOST', taskBegan: true, taskEnded: false })

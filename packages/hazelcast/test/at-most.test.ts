@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { AtMost } from '../src/at-most.js'
 
-/** Tasks that end when they are told to, by their numbers. */
+/** Starts tasks under a limit. The test ends each one by its number. */
 function tasks(limit: AtMost) {
   const begun: number[] = []
   const ends = new Map<number, (error?: Error) => void>()

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { closeHalfDead, repeatOnce } from '../src/client-internals.js'
 
-/** Maximum wait of the package for a reply, in milliseconds. */
+/** Maximum time for which the package waits for a reply, in milliseconds. */
 const TIMEOUT = 120_000
 const SENT = 1_000_000
 
-/** The parts of a client that has sent one request, and how often its connection was closed. */
+/** Returns the parts of a client that has sent one request, and the number of times that its connection was closed. */
 function clientWith({
   lastRead = SENT,
   isRetryable = true,

@@ -140,7 +140,7 @@ test('a renewal has a heartbeat of its own, also at the moment in which its box 
   const state = new OpenEntry('k', full, context, clock)
   for (const before of full.locks.requests) {
     const request = state.request(before.id)!
-    // Others may have seen it long before.
+    // Other boxes may have seen the request long before.
     request.expires = 1000 + before.ttl
     state.changed(request)
   }

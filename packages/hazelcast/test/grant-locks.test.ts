@@ -5,7 +5,7 @@ import type { MemberLocks } from '../src/member-locks.js'
 import { OwnRequests } from '../src/own-requests.js'
 import { lockRequest } from '../../../test/support/lock-request.js'
 
-/** Grants over these locks on the members, whose operations all have this outcome. */
+/** Returns grants over these locks on the members. All their operations have the same outcome. */
 function grantLocks(locks: Partial<MemberLocks>, decide: () => Promise<unknown>): GrantLocks {
   return new GrantLocks(
     parseHazelcastUrl('hazelcast://127.0.0.1:5701/signalbox'),
@@ -48,7 +48,7 @@ test('a grant that is yielded does not wait until its key is unlocked on the mem
   expect(isUnlocked).toBe(true)
 })
 
-/** Locks on the members that record their calls. */
+/** Returns locks on the members that record their calls. */
 function recorded(): { calls: string[]; members: Partial<MemberLocks> } {
   const calls: string[] = []
   const members = {
@@ -93,7 +93,7 @@ test.each(['release', 'cancel'] as const)(
     const failing = grantLocks(members, () => Promise.reject(new Error('no member')))
     await expect(failing.execute(operation)).rejects.toThrow('no member')
     expect(calls).toEqual(['unlock'])
-    // The error does not wait for the members.
+    // The error comes without a reply of the members.
     const silent = grantLocks({ unlock: () => new Promise(() => undefined) }, () =>
       Promise.reject(new Error('no member')),
     )

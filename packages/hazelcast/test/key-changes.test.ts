@@ -8,7 +8,7 @@ import { KeyChanges, type EntryParts } from '../src/key-changes.js'
 import { OpenEntry } from '../src/open-entry.js'
 import { pass } from '../../../test/support/passing.js'
 
-/** An entry in memory. `lose` decides about each call whether it is applied, and whether its reply arrives. */
+/** An entry in memory. `fate` decides for each call whether it is applied and whether its reply arrives. */
 class Memory implements EntryStore {
   text: string | undefined
   readonly calls: string[] = []
@@ -223,7 +223,7 @@ test('an entry that a hint brought is used for the next change, and a false one 
 test('what is known of an entry that other boxes change is read again before a change, but not what was just read', async () => {
   const store = new Memory()
   const clock = new VirtualClock()
-  // Each attempt takes longer than a known state counts as new.
+  // Each attempt takes longer than a known state counts as fresh.
   const wait = (): Promise<void> => {
     clock.advanceTo(clock.now() + 200)
     return Promise.resolve()
@@ -288,7 +288,8 @@ test('a change that can wait lets a request with a reservation check in first', 
 })
 
 /**
- * A box whose calls take `away` milliseconds, beside one that changes the entry before each of them, unless it is locked.
+ * Creates a box whose calls take `away` milliseconds, next to a box that changes the entry before each of them, unless
+ * the entry is locked.
  */
 async function besideFasterBox(away: number, lockedAfter = away) {
   const store = new Memory()
@@ -330,7 +331,8 @@ test.each([true, false])(
   async canWait => {
     const { clock, one, store } = await besideFasterBox(400)
     const changed = one.change({ ...put('one'), ...(canWait && { canWait: () => true }) })
-    // The entry is unknown, the change is lost, the entry is locked and read, the change is applied.
+    // Four round trips: the box reads the unknown entry, its change fails, it locks and reads the entry, and its change
+    // is applied.
     await pass(clock, 4 * 400)
     await changed
     expect(valueIn(store)).toBe('one')

@@ -39,7 +39,7 @@ class MemberLock {
   }
 }
 
-/** Whether a lock of this client is renewed if another program does these things between the calls of the renewal. */
+/** Renews a lock of this client while another program acts between the calls of the renewal. */
 async function renewal(between: (calls: number, lock: MemberLock) => void) {
   const member = new MemberLock((calls, lock) => between(calls - 1, lock))
   const locks = new MapLocks(
@@ -141,7 +141,7 @@ test('a lock is renewed by a check if a request may have been sent twice since',
   const { locks, member } = locksOn()
   await locks.tryLock('key', 0, 1000, true)
   await locks.renew('key', 1000)
-  // The client has repeated an unlock.
+  // The client repeated an unlock.
   member.unlockFor('ours')
   const owners = new Set<unknown>()
   member.between = (_, { owner }) => void owners.add(owner)
@@ -151,10 +151,10 @@ test('a lock is renewed by a check if a request may have been sent twice since',
   expect(member.owner).toBeUndefined()
 })
 
-/** The locks of a client on a key that another program changes between the calls to the member. */
+/** Returns the locks of a client on a key that another program changes between the calls to the member. */
 function locksOn(
   between: (calls: number, lock: MemberLock) => void = () => undefined,
-  // Requests may be sent again all the time.
+  // By default the number of failures grows with each reading: any request may have been sent again.
   failures = (
     count => () =>
       count++

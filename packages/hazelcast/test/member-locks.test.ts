@@ -6,15 +6,15 @@ import { YIELD_AFTER, MemberLocks } from '../src/member-locks.js'
 
 const LEASE = 1000
 
-/** A map whose keys no other program locks, and whose unlocks can be delayed. */
+/** A map whose unlocks can be delayed. Another program has locked the keys in `taken` only. */
 class FreeMap {
-  /** An unlock waits for this. */
+  /** Unlocks wait for this promise. */
   unlocking: Promise<void> = Promise.resolve()
   /** Keys that another program has locked. */
   readonly taken = new Set<string>()
-  /** Which of the calls that lock never gets an answer. */
+  /** Number of the locking call that never gets an answer, counted from 1; 0: none. */
   unanswered = 0
-  /** Number of calls that lock. */
+  /** Number of locking calls. */
   attempts = 0
   /** Number of locks of each key. */
   readonly #counts = new Map<string, number>()

@@ -12,17 +12,17 @@ const KEY = 'k'
 const STEPS = 80
 const HISTORIES = 80
 
-/** Something that decides operations; the hints come with the outcome. */
+/** Decides operations. The result contains the outcome and the hints. */
 type Decide = (operation: Operation) => unknown
 
-/** The original, in memory. */
+/** Returns the original decisions, in memory. */
 function original(clock: VirtualClock): Decide {
   const told: unknown[] = []
   const machine = new StateMachine(new MemoryState(1000, clock), effect => told.push(effect))
   return operation => [machine.decide(operation, clock.now()), told.splice(0)]
 }
 
-/** The text of an entry, which is decoded for each operation and encoded after it. */
+/** Returns decisions on the text of an entry, which is decoded before each operation and encoded after it. */
 function inText(clock: VirtualClock): Decide {
   let text = encodeKeyEntry(emptyEntry())
   let count = 0

@@ -6,12 +6,12 @@ import { lockRequest } from '../../../test/support/lock-request.js'
 const LEASE = 6000
 const KEY = 'grants/amy'
 
-/** The grants of the box `amy`, and the members as they execute its calls. */
+/** Creates the grants of the box `amy`, and the members that execute its calls. */
 function ownGrants() {
   const clock = new VirtualClock(1000)
   const texts = new Map<string, string>()
   const entries: string[] = []
-  /** The outcome of the next change of the sign. */
+  /** Outcomes of the next changes of the sign, in order. */
   let fates: ('lost reply' | 'repeated' | 'slow')[] = []
   const store = {
     get: (key: string) => Promise.resolve(texts.get(key)),

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { VirtualClock } from 'signalbox/limits'
 import { Signs } from '../src/signs.js'
 
-/** The signs of boxes that share entries, which end only by hand. */
+/** Creates the signs of boxes that share entries. The entries end only when the test deletes them. */
 function signs() {
   const clock = new VirtualClock(1000)
   const texts = new Map<string, string>()

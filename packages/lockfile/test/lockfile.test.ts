@@ -234,7 +234,7 @@ test.runIf(process.platform === 'linux')(
     const once = async (): Promise<void> => (await lock(file))()
     await once()
     const [name = ''] = readdirSync(folder).filter(entry => entry.startsWith('signalbox-lockfile-'))
-    // Another folder for notes, which no lock has used.
+    // A different folder for notes, which no lock has used.
     const notes = join(folder, 'other', name)
     mkdirSync(notes, { recursive: true })
     chmodSync(notes, 0o700)
@@ -294,7 +294,7 @@ test('of callers that find a stale lock at once, one takes it', async () => {
 test('a fresh lock is given back by a caller that found the one before it stale', async () => {
   makeFolder(60_000)
   const { renameSync } = fs
-  // A slow caller has looked; a fast one replaces the folder meanwhile.
+  // A slow caller has checked the folder. A fast one replaces the folder meanwhile.
   vi.spyOn(fs, 'stat').mockImplementationOnce(((path: string, options: object, done: never) => {
     fs.stat(path, options, ((...found: never[]) => {
       renameSync(`${file}.lock`, join(folder, 'away'))

@@ -3,7 +3,7 @@ import { retriesOf } from '../src/options.js'
 import { retryDelays } from '../src/retry-delays.js'
 import type { LockOptions } from '../src/index.js'
 
-/** The first delays of a lock with these retries. */
+/** Returns the first delays of a lock with these retries. */
 function delays(retries: LockOptions['retries'], count = 20): number[] {
   const found: number[] = []
   for (const delay of retryDelays(retriesOf({ retries }))) {

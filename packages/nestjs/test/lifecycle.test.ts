@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { SignalboxModule } from '../src/index.js'
 import { openedBoxes } from '../src/lifecycle.js'
 
-/** The modules of an application with these providers of factories. */
+/** Returns the modules of an application whose factories provided these instances. */
 function modulesWith(instances: readonly unknown[]): ModulesContainer {
   const providers = new Map(instances.map((instance, index) => [index, { isFactory: true, instance }]))
   return new Map([['module', { providers }]]) as unknown as ModulesContainer

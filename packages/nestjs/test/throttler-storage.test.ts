@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { SignalboxThrottlerStorage } from '../src/throttler-storage.js'
 
 const MINUTE = 60_000
-/** The storage reserves a permit for up to a second longer than its window. */
+/** Time until a permit expires, in seconds. The storage reserves it for up to a second longer than its window. */
 const LATEST = 61
 
 let box: Box
@@ -19,7 +19,7 @@ afterEach(() => box.close())
 test('of 1,000 requests at once, the limit passes', async () => {
   const ask = (): Promise<unknown> => storage.increment('anna', MINUTE, 5, MINUTE, 'default')
   const records = await Promise.all(Array.from({ length: 1000 }, ask))
-  // The number of permits in use after the five, which one step of the engine gave.
+  // All five results show the permits in use after the five, because one step of the engine gave them.
   const passed = { totalHits: 5, timeToExpire: LATEST, isBlocked: false, timeToBlockExpire: 0 }
   expect(records.slice(0, 5)).toEqual(Array.from({ length: 5 }, () => passed))
   const blocked = expect.objectContaining({ totalHits: 6, isBlocked: true }) as unknown

@@ -3,7 +3,7 @@ import { countingSleep } from '../src/clock.js'
 
 const HOUR = 3_600_000
 
-/** A system whose clocks run as the test says. */
+/** A system whose clocks the test sets. */
 class System {
   monotonic = 5
   wall = 1e12

@@ -7,7 +7,7 @@ import { JuteWriter } from '../src/jute-writer.js'
 import { multi } from '../src/multi.js'
 import { Random } from 'signalbox-conformance'
 
-/** A stat as servers encode it. */
+/** Writes a stat as servers encode it. */
 function stat(writer: JuteWriter): JuteWriter {
   for (const value of [1n, 2n, 3n, 4n]) writer.long(value)
   return writer.int(5).int(6).int(7).long(8n).int(9).int(10).long(11n)

@@ -11,7 +11,7 @@ test('a client that was rejected for a while does not wait long for a server tha
     socket.on('error', () => undefined)
     connections++
     if (connections <= 6) return void socket.destroy()
-    // The next connection gets no reply, those after it a welcome.
+    // The next connection gets no reply, and those after it a welcome.
     if (connections > 7) socket.once('data', () => socket.write(WELCOME))
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))

@@ -28,7 +28,7 @@ export abstract class ScriptedServer {
 
   protected abstract answer(socket: Socket, request: JuteReader): void
 
-  /** The reply to a client's hello. */
+  /** Returns the reply to a client's hello. */
   protected welcome(): Buffer {
     return new JuteWriter().int(0).int(this.#sessionTimeout).long(7n).bytes(Buffer.alloc(16)).frame()
   }
@@ -48,7 +48,7 @@ export abstract class ScriptedServer {
   }
 }
 
-/** The stat of a node in a reply. Only `czxid` matters. */
+/** Writes the stat of a node in a reply. Only `czxid` matters. */
 export function writeStat(writer: JuteWriter, czxid = 1n): void {
   writer.long(czxid).long(2n).long(3n).long(4n).int(5).int(6).int(7).long(8n).int(9).int(10).long(11n)
 }

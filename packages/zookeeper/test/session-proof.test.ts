@@ -11,7 +11,7 @@ describe('what replies prove about a session of 3 s', () => {
     proof.welcomed(0, TIMEOUT, true)
   })
 
-  /** A request that is answered after a while, through the leader or also a quorum. */
+  /** Records a request and its answer after a while, through the leader or also a quorum. */
   function request(sentAt: number, answeredAt: number, isWrite: boolean): void {
     const { reported } = proof
     const answeredBefore = proof.reportedBy(sentAt)

@@ -1,19 +1,19 @@
 import type { IMap } from 'hazelcast-client'
 
-/** Makes a call on a key. */
+/** Sends a call on a key. */
 type Send = <T>(key: string, name: string, apply: () => T) => Promise<T>
 
-/** The entries of boxes, which end after a while, in memory. */
+/** The entries of boxes in memory. They expire after a while. */
 export class BoxEntries {
   readonly #entries = new Map<string, { readonly text: string; readonly until: number }>()
   readonly #now: () => number
 
-  /** @param now the time of the members, in milliseconds. */
+  /** @param now returns the time of the members, in milliseconds */
   constructor(now: () => number) {
     this.#now = now
   }
 
-  /** The entries as a box sees them. */
+  /** Returns the entries as a box sees them. */
   map(send: Send): IMap<string, string> {
     const map = {
       set: (key: string, text: string, ttl?: number) =>

@@ -16,7 +16,7 @@ import type { SignalboxError } from '../../../src/base/errors.js'
 import { searchIn } from './search.js'
 import type { EntryWorld, SimulatedProcess } from './world.js'
 
-/** Of all locks, in milliseconds. */
+/** Lease of all locks, in milliseconds. */
 export const LEASE = 4000
 
 /** A grant as its box sees it. */
@@ -24,11 +24,11 @@ export interface Hold {
   readonly box: string
   readonly granted: Granted
   claims: readonly Claim[]
-  /** As time of the world. */
+  /** End of the lease, as time of the world. */
   until: number
-  /** When the first of the calls was sent that may have granted it, as step of the world. */
+  /** Step of the world at which the first call that may have granted it was sent. */
   readonly sentAt: number
-  /** When its box learned of it, as step of the world. */
+  /** Step of the world at which its box learned of it. */
   readonly grantedAt: number
   isOver: boolean
 }
@@ -40,7 +40,7 @@ export interface Job {
   readonly then: 'commit' | 'release' | 'downgrade' | 'renew' | 'forget'
 }
 
-/** A change: its outcome, and the keys that it must have changed. */
+/** A change, with its outcome and the keys that it must have changed. */
 export interface Change {
   readonly id: string
   readonly keys: readonly string[]
@@ -57,7 +57,7 @@ export interface Story {
 
 const place = parseHazelcastUrl('hazelcast://127.0.0.1/dev')
 
-/** One box: a short version of the core. */
+/** A box with a short version of the core. */
 export class SimulatedBox {
   readonly operations: KeyOperations
   readonly #process: SimulatedProcess
@@ -161,7 +161,7 @@ export class SimulatedBox {
     const until = clock.now() + wait
     this.#own.set(request.id, request)
     let sentAt: number
-    // A call that fails may have granted the request.
+    // The first call that may have granted the request counts, even if it fails.
     let worldSentAt: number | undefined
     let operation: Enqueue | CheckIn = { type: 'enqueue', request, lease: LEASE, wait, read }
     let status: RequestStatus
@@ -204,7 +204,7 @@ export class SimulatedBox {
       box: name,
       granted: { request, number: status.number },
       claims,
-      // The clock of a process that was paused is behind; it passes at once when the process goes on.
+      // The clock of a paused process is behind. It catches up as soon as the process continues.
       until: sentAt + LEASE,
       sentAt: worldSentAt!,
       grantedAt: this.#world.step,
@@ -227,7 +227,7 @@ export class SimulatedBox {
     if (job.then === 'renew' || job.then === 'downgrade') {
       const begun = clock.now()
       if (job.then === 'renew') {
-        // The first renewal changes the entry, and the others only send the sign of the box.
+        // The first renewal changes the entry. The later ones only send the sign of the box.
         for (let sent = clock.now(); sent < begun + 2 * LEASE; sent = clock.now()) {
           const kept = await this.operations
             .execute({ type: 'renew', ...granted, lease: LEASE })
@@ -258,7 +258,7 @@ export class SimulatedBox {
     const id = `${name}.${job.name}`
     const change: Change = { id, keys, outcome: 'unknown' }
     this.#story.changes.push(change)
-    // Once it is decided, another box may have the keys before the reply comes.
+    // Once the commit is decided, another box may get the keys before the reply arrives.
     hold.isOver = true
     try {
       const commit: Commit = {
@@ -270,9 +270,9 @@ export class SimulatedBox {
         retention: 60_000,
         release: true,
       }
-      // It is repeated while its outcome is unknown.
+      // A failed commit is repeated once, because its outcome may be unknown.
       const committing = this.operations.execute(commit).catch(() => this.operations.execute(commit))
-      // Nobody waits for longer than the lease.
+      // The box waits no longer than the lease.
       const answer = await Promise.race([committing, this.#pause(LEASE)])
       if (!answer) throw new Error('it takes too long')
       const { state } = answer
@@ -311,7 +311,7 @@ export class SimulatedBox {
     }
   }
 
-  /** Does nothing for a number of milliseconds. */
+  /** Waits for a number of milliseconds. */
   rest(duration: number): Promise<void> {
     return this.#pause(duration)
   }
@@ -321,7 +321,7 @@ export class SimulatedBox {
     return values.map(({ value }) => (value === undefined ? [] : (JSON.parse(value) as string[])))
   }
 
-  /** Checks that a later read of each key sees the earlier commits. */
+  /** Checks that a later read of each key returns these commits. */
   async #judgeRead(keys: readonly string[], ids: readonly string[]): Promise<void> {
     const lists = await this.values(keys).catch(() => undefined)
     for (const [at, list] of (lists ?? []).entries())
@@ -383,7 +383,7 @@ export class SimulatedBox {
 
   #judgeGrant(hold: Hold): void {
     const { now } = this.#world
-    // A reply that comes after the lease grants nothing.
+    // A reply that arrives after the end of the lease grants nothing.
     if (hold.until <= now) return
     const { number } = hold.granted
     for (const other of this.#story.holds)

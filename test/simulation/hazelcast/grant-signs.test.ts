@@ -5,7 +5,7 @@ import { pass } from '../../support/passing.js'
 import { exclusive, requestOf, settled, type PromptBox } from './prompt-entries.js'
 import { PromptWorld } from './prompt-world.js'
 
-/** Of all locks, in milliseconds. */
+/** Lease of all locks, in milliseconds. */
 const LEASE = 6000
 /** Interval of the renewals of a lease, in milliseconds. */
 const PART = LEASE / 3
@@ -35,7 +35,7 @@ function renew({ operations }: PromptBox, granted: Granted): Promise<boolean> {
   return operations.execute({ type: 'renew', ...granted, lease: LEASE })
 }
 
-/** Grants of the box `one`, which their second renewal has renewed by its sign just now. */
+/** Returns grants of the box `one`. Their second renewal has just renewed them by the sign of the box. */
 async function heldForLong(one: PromptBox, ...claims: Claim[][]): Promise<Granted[]> {
   const granted = await Promise.all(claims.map((each, at) => held(one, requestOf('one', `${at}`, each))))
   for (let renewals = 0; renewals < 2; renewals++) {
@@ -50,7 +50,7 @@ async function passed(time: number): Promise<void> {
   await settled()
 }
 
-/** A box whose request waits, and whose core sends signs of life. */
+/** Creates a box with a waiting request, whose core sends signs of life. */
 async function waiter(name: string, claims: readonly Claim[]) {
   const by = world.box(name)
   const request = requestOf(name, '1', claims)
@@ -58,7 +58,7 @@ async function waiter(name: string, claims: readonly Claim[]) {
   return {
     by,
     request,
-    /** Sends a sign, and returns whether the request is to check in. */
+    /** Sends a sign, and returns whether the request must check in. */
     async sign(): Promise<boolean> {
       const { due } = await by.operations.execute({ type: 'alive', session: name, requests: [request] })
       return due.length > 0
@@ -98,7 +98,7 @@ test.each(kinds)(
       expect(await sign()).toBe(false)
     }
     await passed(500)
-    // The entry of a set is looked up by its waiters without being waited for.
+    // A sign starts the lookup of the entry of a set, and does not wait for it.
     await sign()
     await settled()
     expect(await sign()).toBe(true)
@@ -168,7 +168,7 @@ test.each(['forceRelease', 'revoke'] as const)(
   'a set that is lost by %s between its grant and the last reply is reported, and lost when its box asks',
   async how => {
     const [one, other] = [world.box('one'), world.box('other')]
-    // The set finds entries, so that one change grants it.
+    // Creates the entries of the set, so that a single change can grant it later.
     const before = await held(one, requestOf('one', 'before', exclusive('a', 'b')))
     await one.operations.execute({ type: 'release', ...before })
     world.entries.holdsBack = { box: 'one', key: 'b' }
@@ -218,7 +218,7 @@ test('a grant is held until its deadline although others have ended the sign for
     expect(await sign()).toBe(false)
     expect(await later.sign()).toBe(false)
   }
-  // This box knew the sign before, and others see that it was not sent since.
+  // This box knew the sign before it ended, and sees that it was not sent again.
   await passed(501)
   expect(await sign()).toBe(true)
 })

@@ -3,15 +3,15 @@ import type { LockRequest, RequestStatus } from '../../../src/engine/contract.js
 import type { KeyOperations } from '../../../packages/hazelcast/src/key-operations.js'
 import { exclusive, PromptEntries, requestOf, settled } from './prompt-entries.js'
 
-/** Of the set, in milliseconds: its box is away for much less. */
+/** Lease of the set, in milliseconds. Its box is away for a much shorter time. */
 const LEASE = 60_000
 /** More sets than an entry remembers. */
 const ENDED = 17
 
 /**
- * A box takes a set. The change of its first key is late, and meanwhile another box frees the other key and locks it.
- * Returns a violated promise, or undefined.
- * @param others whether enough other sets end meanwhile that the entry of the first key no longer lists this one
+ * Lets a box take a set. The change of its first key is late, and meanwhile another box frees the other key and locks
+ * it. Returns a message about a violated promise, or undefined.
+ * @param others whether enough other sets end meanwhile that the entry of the first key no longer lists this set
  */
 export async function runLateSet(
   Operations: typeof KeyOperations,
@@ -72,8 +72,8 @@ export async function runLateSet(
 }
 
 /**
- * A set is cancelled while its box, woken by a hint, checks in. The set has its turn then. Returns a violated promise, or
- * undefined.
+ * Cancels a set while its box checks in after a hint. The set then has its turn. Returns a message about a violated
+ * promise, or undefined.
  */
 export async function runCancelledSet(Operations: typeof KeyOperations): Promise<string | undefined> {
   const entries = new PromptEntries()
@@ -109,8 +109,8 @@ export async function runCancelledSet(Operations: typeof KeyOperations): Promise
 }
 
 /**
- * A set leaves a key for which another one waits in the waiting room, whose box is slow. A box that has just opened wants
- * the key. Returns a violated promise, or undefined.
+ * Lets a set leave a key for which another set waits in the waiting room. The box of that set is slow, and a box that
+ * has just opened wants the key. Returns a message about a violated promise, or undefined.
  */
 export async function runWaitingSet(Operations: typeof KeyOperations): Promise<string | undefined> {
   const entries = new PromptEntries()
@@ -141,7 +141,7 @@ export async function runWaitingSet(Operations: typeof KeyOperations): Promise<s
     await release(third, three!, await checkIn(third, three!))
     await fresh.woken(four!)
     await release(fresh, four!, await checkIn(fresh, four!))
-    // Nothing waits any more, whatever its key says.
+    // No request waits any more, even if the entry of its key lists one.
     const { state } = await enqueue(first, requestOf('first', '2', exclusive('a', 'z')), 0)
     return state === 'held' ? undefined : `a free key is not granted: ${state}`
   } finally {

@@ -6,9 +6,9 @@ import { pass } from '../../support/passing.js'
 import { exclusive, requestOf, settled, type PromptBox } from './prompt-entries.js'
 import { PromptWorld } from './prompt-world.js'
 
-/** Of all locks, in milliseconds. */
+/** Lease of all locks, in milliseconds. */
 const LEASE = 4000
-/** Longer than the entry of a session lives without a lease, in milliseconds. */
+/** Longer than the lifetime of a session's entry without a lease, in milliseconds. */
 const LONG = 120_000
 const SIGN_INTERVAL = 1500
 
@@ -59,7 +59,7 @@ test('a box that only waits is not taken for dead', async () => {
 
 test('a box that only takes several keys at once is not taken for dead', async () => {
   const [one, other] = [world.box('one'), world.box('other')]
-  // The set finds entries, so that one change grants it.
+  // Creates the entries of the sets, so that a single change can grant a set later.
   for (const [at, keys] of [['a', 'b'], ['z']].entries()) {
     const before = await held(one, requestOf('one', `${at}`, exclusive(...keys)))
     await one.operations.execute({ type: 'release', ...before })
@@ -140,7 +140,7 @@ test('what a dead box has left is removed when others clean up', async () => {
 test('each key of a dead set is freed, also when it is cleaned up long before the first key of the set', async () => {
   const [one, other] = [world.box('one'), world.box('other')]
   const { reads, texts } = world.entries
-  // More than are cleaned up at once.
+  // More sets than a box cleans up at once.
   const all = Array.from({ length: 70 }, (_, at) => ({ home: `a${at}`, key: `b${at}` }))
   for (const { home, key } of all) await held(one, requestOf('one', home, exclusive(home, key)))
   await passed(3 * LONG)

@@ -15,25 +15,25 @@ const place = parseHazelcastUrl('hazelcast://127.0.0.1/dev')
 export interface PromptBox {
   readonly operations: KeyOperations
   readonly clock: VirtualClock
-  /** The hints that it has sent. */
+  /** The hints that the box has sent. */
   readonly hints: AnyEffect[]
-  /** The requests that it did not grant at once. */
+  /** The requests that the box did not grant at once. */
   readonly blocked: string[]
 }
 
-/** Entries in memory, whose changes happen at once, except those that are held back. */
+/** Entries in memory. Their changes are applied at once, except those that are held back. */
 export class PromptEntries {
   readonly texts = new Map<string, string>()
   readonly #held: (() => void)[] = []
   readonly #ofBoxes: BoxEntries
-  /** The key whose changes of this box are held back. */
+  /** The key of which this box's changes are held back. */
   holdsBack: { readonly box: string; readonly key: string } | undefined
   /** Called before a box searches keys. */
   beforeScan: () => Promise<unknown> = () => Promise.resolve()
   /** Number of reads of each entry by boxes. */
   readonly reads = new Map<string, number>()
 
-  /** @param now the time of the members, in milliseconds. By default, their entries never end. */
+  /** @param now returns the time of the members, in milliseconds. By default, their entries never expire. */
   constructor(now: () => number = () => 0) {
     this.#ofBoxes = new BoxEntries(now)
   }
@@ -73,7 +73,7 @@ export class PromptEntries {
     return { operations, clock, hints, blocked }
   }
 
-  /** Makes the changes that were held back. */
+  /** Applies the changes that were held back. */
   letGo(): void {
     this.holdsBack = undefined
     for (const apply of this.#held.splice(0)) apply()
@@ -111,17 +111,15 @@ export class PromptEntries {
   }
 }
 
-/** Exclusive claims on keys. */
 export function exclusive(...keys: string[]): Claim[] {
   return keys.map(key => ({ key, mode: 'exclusive' }))
 }
 
-/** A request of a box. */
 export function requestOf(box: string, id: string, claims: readonly Claim[]): LockRequest {
   return { id: `${box}.${id}`, session: box, claims, label: undefined }
 }
 
-/** Resolves when no box can continue without its clock. */
+/** Resolves when no box can continue unless its clock advances. */
 export async function settled(): Promise<void> {
   for (let round = 0; round < 5; round++) await new Promise(resolve => setImmediate(resolve))
 }

@@ -3,7 +3,7 @@ import { VirtualClock } from '../../../src/base/clock.js'
 import { KeyOperations } from '../../../packages/hazelcast/src/key-operations.js'
 import { PromptEntries, type PromptBox } from './prompt-entries.js'
 
-/** The boxes of one test, their entries, and the clock by which wall clock and members go, too. */
+/** The boxes of one test, their entries, and the clock, which also drives the wall clock and the members. */
 export class PromptWorld {
   readonly clock = new VirtualClock()
   readonly entries = new PromptEntries(() => this.clock.now())
@@ -11,7 +11,7 @@ export class PromptWorld {
 
   constructor() {
     vi.spyOn(Date, 'now').mockImplementation(() => 1_800_000_000_000 + Math.floor(this.clock.now()))
-    // The boxes clean up before any of them seems to be dead.
+    // With this number, the boxes clean up before any of them seems dead.
     vi.spyOn(Math, 'random').mockReturnValue(0.5)
   }
 

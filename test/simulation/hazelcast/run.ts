@@ -7,25 +7,24 @@ import { LEASE, SimulatedBox, type Job, type Story } from './box.js'
 import { EntryWorld, wall } from './world.js'
 
 const KEYS = ['a', 'b', 'c']
-/** Never has a value, and the last box does not lock it. */
+/** A key that never has a value and that the last box does not lock. */
 const LOCK_ONLY = 'aa'
 
 /** Maximum error of a wall clock, in milliseconds. */
 const MAX_SKEW = 60_000
 
-/** Time until the session of a process that has ended is removed at the latest, in milliseconds. */
+/** Maximum time until the session of a process that has ended is removed, in milliseconds. */
 const ENDED_WITHIN = 2 * MAX_SKEW + 2 * LEASE + 100_000
 
-/** Maximum time until the last box has all keys, once nothing goes wrong any more, in milliseconds. */
+/** Maximum time until the last box has all keys after the end of all faults, in milliseconds. */
 const SERVED_WITHIN = 60_000
 
-/** Time until a free entry is deleted, in milliseconds. Only IDs that are kept longer keep it. */
+/** Time until a free entry is deleted, in milliseconds. Only IDs with a longer retention keep it. */
 const DELETED_WITHIN = 150_000
 
-/** Time until entries that a dead box has left are looked for, in milliseconds. */
+/** Time until boxes look for the entries that a dead box has left, in milliseconds. */
 const LEFT_WITHIN = 250_000
 
-/** The outcome of a run. */
 export interface Run {
   readonly wrong: string | undefined
   readonly log: readonly string[]
@@ -68,7 +67,7 @@ async function run(random: Random, Operations: typeof KeyOperations): Promise<Ru
       running.add(name)
       const work = async (): Promise<void> => {
         for (let turn = 0; turn < 1 + random.below(3); turn++) {
-          // Meanwhile free entries are deleted.
+          // Free entries are deleted during this rest.
           if (random.chance(0.1)) await box.rest(70_000)
           const label = `${lane}.${turn}`
           const outcome = random.chance(0.15)
@@ -93,7 +92,7 @@ async function run(random: Random, Operations: typeof KeyOperations): Promise<Ru
     for (const bad of ['failed', 'timeout', 'gone', 'lost', 'unknown'])
       if (outcomes.includes(bad)) story.wrong ??= `with nothing wrong: ${bad}`
   world.calm()
-  // Some hold locks that they have forgotten.
+  // Some processes hold locks that they have forgotten.
   for (const process of world.processes) process.isCrashed = true
   if (story.wrong === undefined) {
     await judgeEnd(world, story, new SimulatedBox(world.process('last'), world, story, boxes, Operations))
@@ -120,7 +119,10 @@ function jobOf(random: Random, name: string, isCalm: boolean): Job {
   return { name, claims, wait: isCalm ? 200_000 : random.pick([0, 500, 20_000, 60_000]), then }
 }
 
-/** Whoever lives is served, all of each commit is there or nothing, and nothing is left. */
+/**
+ * Checks the end of a run: the last box is served, each commit was applied as a whole or not at all, and no entries
+ * remain.
+ */
 async function judgeEnd(world: EntryWorld, story: Story, last: SimulatedBox): Promise<void> {
   let outcome: string | undefined
   const began = world.now
@@ -130,7 +132,8 @@ async function judgeEnd(world: EntryWorld, story: Story, last: SimulatedBox): Pr
   if (outcome !== 'committed') story.wrong ??= `the last box: ${outcome ?? 'not served'}`
   if (world.now - began > SERVED_WITHIN) story.wrong ??= `the last box waited ${world.now - began} ms`
   await world.run(() => false, ENDED_WITHIN)
-  // First the requests of dead boxes are removed, then the entries that these have left.
+  // The first sweep removes the requests of dead boxes. The second one removes the entries that these requests have
+  // left.
   for (const pause of [LEFT_WITHIN, DELETED_WITHIN]) {
     let isSwept = false
     void last.operations.sweep().then(() => (isSwept = true))

@@ -2,7 +2,10 @@ import { decodeKeyEntry } from '../../../packages/hazelcast/src/entry-text.js'
 import type { KeyEntry } from '../../../packages/hazelcast/src/key-entry.js'
 import type { Scan } from '../../../packages/hazelcast/src/scan.js'
 
-/** Searches entries in memory as the members do. @param before is waited for first. */
+/**
+ * Searches entries in memory as the members do.
+ * @param before called first and awaited
+ */
 export function searchIn(
   texts: ReadonlyMap<string, string>,
   before: () => Promise<unknown> = () => Promise.resolve(),

@@ -103,7 +103,7 @@ test.each([
     [third, of3],
   ] as const)
     expect((await box!.execute({ type: 'enqueue', request: request!, ...terms })).state).toBe('queued')
-  // The box of the third set checks in as it should, that of the second does not.
+  // The box of the third set checks in. The box of the second set does not.
   for (let passed = 0; passed < 6000; passed += 500) {
     world.clock.advance(500)
     if (signs) await second!.execute({ type: 'alive', session: 'second', requests: [of2!] })

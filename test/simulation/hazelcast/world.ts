@@ -25,19 +25,19 @@ export interface Weather {
 interface Call {
   readonly process: SimulatedProcess
   readonly name: string
-  /** The calls of a process with the same key happen in the order in which they were sent. */
+  /** The calls of a process with the same key are executed in the order in which they were sent. */
   readonly key: unknown
   apply(): unknown
   answer(reply: unknown): void
   fail(): void
 }
 
-/** A process, with its own clocks. */
+/** A process with its own clocks. */
 export class SimulatedProcess {
   isCrashed = false
-  /** Until when it does nothing, as time of the world. */
+  /** Time of the world until which the process does nothing. */
   pausedUntil = 0
-  /** Until when it gets no replies, as time of the world. */
+  /** Time of the world until which the process gets no replies. */
   cutUntil = 0
 
   constructor(
@@ -47,10 +47,10 @@ export class SimulatedProcess {
   ) {}
 }
 
-/** Milliseconds since 1970 at the start of each world. */
+/** Wall-clock time at the start of each world, in milliseconds since 1970. */
 const START = 1_800_000_000_000
 
-/** Entries in memory. Each call waits until it is chosen to happen. */
+/** Entries in memory. Each call waits until the world executes it. */
 export class EntryWorld {
   readonly texts = new Map<string, string>()
   readonly #ofBoxes = new BoxEntries(() => this.now)
@@ -88,7 +88,10 @@ export class EntryWorld {
     this.log.push(`${this.step} ${this.now}: ${text}`)
   }
 
-  /** The entries as a process sees them. @param prefix of the keys in `texts`. */
+  /**
+   * Returns the entries as a process sees them.
+   * @param prefix prefix of their keys in `texts`
+   */
   store(process: SimulatedProcess, prefix: string): EntryStore & SignStore {
     const call = <T>(key: string, name: string, apply: () => T): Promise<T> =>
       this.#send({ process, key, name: `${name} ${prefix}${key}`, apply })
@@ -115,7 +118,7 @@ export class EntryWorld {
     }
   }
 
-  /** The map of the boxes, as a process sees it. */
+  /** Returns the map of the boxes as a process sees it. */
   boxes(process: SimulatedProcess): IMap<string, string> {
     return this.#ofBoxes.map((key, name, apply) =>
       this.#send({ process, key, name: `${name} ${key}`, apply }),
@@ -212,7 +215,7 @@ export class EntryWorld {
     this.#calls = this.#calls.filter(call => call.process !== process)
   }
 
-  /** Lets time pass, for one process after the other. */
+  /** Advances the time of each process that is not paused. */
   #pass(isShort: boolean): void {
     const awake = this.processes.filter(process => !process.isCrashed && process.pausedUntil <= this.now)
     const next = Math.min(
@@ -228,11 +231,11 @@ export class EntryWorld {
     }
   }
 
-  /** The wall clock is that of this process. */
+  /** Sets the wall clock to that of this process. */
   #be({ skew }: SimulatedProcess): void {
     wall.now = START + Math.floor(this.now) + skew
   }
 }
 
-/** What `Date.now` returns. */
+/** Current value of `Date.now`. */
 export const wall = { now: START }

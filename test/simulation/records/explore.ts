@@ -4,9 +4,9 @@ import { Interned, type World } from './world.js'
 export interface Explored {
   /** Maximum number of faults in one run. */
   readonly faults: number
-  /** Which: a process crashes, or a connection is lost, too. */
+  /** The kinds of faults: crashes of processes only, or lost connections, too. */
   readonly kinds: 'crashes' | 'all'
-  /** Starts the processes; each time in the same way. */
+  /** Starts the processes, in the same way each time. */
   start(names: Interned): World
   /**
    * Checks a world in which no process runs any more. Late calls may still arrive. Returns a message about a fault.
@@ -14,19 +14,18 @@ export interface Explored {
   judge(world: World): Promise<string | undefined>
 }
 
-/** The outcome of an exploration. */
 export interface Exploration {
   /** Number of different states. */
   readonly states: number
-  /** Number of states that were an end. */
+  /** Number of final states. */
   readonly ends: number
   /** A message about a violation, and the events that lead to it. */
   readonly violation: string | undefined
 }
 
 /**
- * Goes every way from the beginning, each state once, by doing everything again from the beginning; until something is
- * wrong.
+ * Explores every order of events, each state once. It reaches a state by repeating all events from the start. Ends at
+ * the first violation.
  */
 export async function explore(scope: Explored): Promise<Exploration> {
   const seen = new Set<string>()

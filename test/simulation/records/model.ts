@@ -1,26 +1,26 @@
-/** The values of a store, by key, and the ids that were recorded, as `key:id`. */
+/** The values of a store by key, and the recorded IDs as `key:id`. */
 export interface State {
   readonly values: ReadonlyMap<string, number>
   readonly ids: ReadonlySet<string>
 }
 
-/** One transaction, or a single write, as it would be alone in the world. */
+/** One transaction or single write, described as if it ran alone. */
 export interface Action {
-  /** The keys it claims, the first of which carries its id. */
+  /** The keys that it claims. The first one carries its ID. */
   readonly keys: readonly string[]
-  /** Of the locks; 0 for a write round them. */
+  /** Token of its locks; 0 for a write without locks. */
   readonly token: number
   readonly id?: string
-  /** Returns its writes for the values that it reads; undefined deletes. */
+  /** Returns its writes for the values that it has read; undefined deletes a key. */
   readonly work: (read: ReadonlyMap<string, number>) => Readonly<Record<string, number | undefined>>
 }
 
 /** An action with its reported outcome. */
 export interface Told {
   readonly action: Action
-  /** `unknown` when it crashed or could not know. */
+  /** `unknown` if it crashed or cannot know its outcome. */
   readonly outcome: 'committed' | 'refused' | 'repeated' | 'unknown'
-  /** The values that it had read, if it committed. */
+  /** The values that it read, if it committed. */
   readonly read: ReadonlyMap<string, number> | undefined
 }
 
@@ -46,8 +46,8 @@ export function sameValues(one: ReadonlyMap<string, number>, other: ReadonlyMap<
 }
 
 /**
- * Whether the actions can have happened one after another, each whole: all that are said to be committed, none that was
- * refused, those of which nothing is known or not; and of two holders of a key the one with the smaller token first.
+ * Whether the actions can have happened one after another, each as a whole. All committed actions happened, no refused
+ * one did, and an unknown one may have. Of two holders of a key, the one with the smaller token came first.
  */
 export function canHaveHappened(begin: State, end: State, told: readonly Told[]): boolean {
   const left = told.filter(({ outcome }) => outcome !== 'refused')
@@ -61,12 +61,12 @@ function canEnd(state: State, end: State, left: readonly Told[], done: readonly 
       return false
     const then = after(state, next)
     const rest = left.filter(other => other !== next)
-    // A repetition changes nothing, so it is in no caller's way.
+    // A repetition changes nothing, so it does not restrict the order of other actions.
     return then !== undefined && canEnd(then, end, rest, next.outcome === 'repeated' ? done : [...done, next])
   })
 }
 
-/** Whether a later holder of one of its keys was before it. */
+/** Whether a later holder of one of its keys came before it. */
 function isOvertaken(before: Action, next: Action): boolean {
   return next.token > 0 && before.token > next.token && before.keys.some(key => next.keys.includes(key))
 }

@@ -5,19 +5,19 @@ import type { Explored } from './explore.js'
 import { canHaveHappened, sameValues, type Action, type State, type Told } from './model.js'
 import { World, type Interned, type Task } from './world.js'
 
-/** Some actions at the same time, on a store that has some values before. */
+/** Concurrent actions on a store with initial values. */
 export interface Scenario {
   readonly name: string
   readonly before: Readonly<Record<string, number>>
   readonly actions: readonly Action[]
 }
 
-/** A scenario with what may go wrong in it. */
+/** A scenario, with the faults that may occur in it. */
 export interface Scope {
   readonly scenario: Scenario
   /** Maximum number of faults in one run. */
   readonly faults: number
-  /** Which: a process crashes, or a connection is lost, too. */
+  /** The kinds of faults: crashes of processes only, or lost connections, too. */
   readonly kinds: 'crashes' | 'all'
 }
 
@@ -27,17 +27,17 @@ export type RecordTransactionsClass = typeof RecordTransactions
 /** The report of an action at its end. */
 type Outcome = Pick<Told, 'outcome' | 'read'>
 
-/** The clock stands still, so that equal states are equal. */
+/** The time of the clock, which stands still so that equal states are equal. */
 const NOW = 1_000_000
 const RETENTION = 60_000
 const KEYS = ['a', 'b', 'c']
-/** Greater than that of every action. */
+/** Greater than the token of every action. */
 const LAST_TOKEN = 1000n
 
 const NOT_COMMITTED: Outcome = { outcome: 'refused', read: undefined }
 const UNKNOWN: Outcome = { outcome: 'unknown', read: undefined }
 
-/** A scenario in every order, with some faults. */
+/** Returns a scenario to explore in every order, with some faults. */
 export function explored({ scenario, faults, kinds }: Scope, LedgerOf: RecordTransactionsClass): Explored {
   const { before, actions } = scenario
   const transactions = (records: Records, attempts: string): RecordTransactions => {
@@ -108,14 +108,14 @@ async function perform(action: Action, transactions: RecordTransactions): Promis
   }
 }
 
-/** Writes round the locks, which needs no reading. */
+/** Writes without locks, which needs no read. */
 async function write({ work }: Action, transactions: RecordTransactions): Promise<Outcome> {
   for (const [key, value] of Object.entries(work(new Map())))
     await transactions.write({ key, value: textOf(value) }, undefined, RETENTION)
   return { outcome: 'committed', read: undefined }
 }
 
-/** By the codes, because a copy of the sources has classes of its own. */
+/** Returns the outcome of a failed action. Compares error codes, because a copy of the sources has its own classes. */
 function failed(error: unknown): Outcome {
   const { code } = error as { code?: string }
   if (code === 'UNAVAILABLE') return NOT_COMMITTED

@@ -1,7 +1,7 @@
 import type { Action } from './model.js'
 import type { Scenario, Scope } from './scenario.js'
 
-/** Moves one from a key to another. */
+/** Returns an action that moves 1 from one key to another. */
 function move(token: number, from: string, to: string, id?: string): Action {
   return {
     keys: [from, to],
@@ -11,7 +11,7 @@ function move(token: number, from: string, to: string, id?: string): Action {
   }
 }
 
-/** Returns an action that copies from one key to another. */
+/** Returns an action that copies a value plus ten times its token to another key. */
 function copy(token: number, from: string, to: string): Action {
   return { keys: [from, to], token, work: read => ({ [to]: (read.get(from) ?? 0) + 10 * token }) }
 }
@@ -25,7 +25,7 @@ function add(token: number, key: string, id?: string): Action {
   }
 }
 
-/** Writes round the locks. */
+/** Returns a write without locks. */
 function put(key: string, value: number | undefined): Action {
   return { keys: [key], token: 0, work: () => ({ [key]: value }) }
 }

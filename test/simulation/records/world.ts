@@ -4,9 +4,9 @@ import type { FoundRecord, Records } from '../../../src/store/records/records.js
 interface Call {
   readonly process: number
   readonly key: string
-  /** Which call of its process about this key it is. */
+  /** Number of this call among the calls of its process about this key. */
   readonly index: number
-  /** Undefined for a read. */
+  /** The write; undefined for a read. */
   readonly write: { readonly over: string | undefined; readonly text: string } | undefined
   answer(reply: unknown): void
   fail(): void
@@ -15,7 +15,7 @@ interface Call {
 /** A possible next event. */
 export interface Choice {
   readonly name: string
-  /** Whether it takes one of the faults that a run may have. */
+  /** Whether it uses up one of the faults that a run may have. */
   readonly isFault: boolean
   readonly happen: () => void
 }
@@ -23,14 +23,14 @@ export interface Choice {
 /** The task of a process. It may fail. */
 export type Task = (records: Records, name: string) => Promise<unknown>
 
-/** How a process ended; undefined while it is on its way, and when it crashed. */
+/** The end of a process; undefined while it runs or if it crashed. */
 export type Ending =
   | { readonly state: 'done'; readonly result: unknown }
   | { readonly state: 'failed'; readonly error: unknown }
 
 /**
- * Processes around one store, which stand still at each remote call until it is chosen to be executed. The store
- * compares whole texts, as the least capable that is allowed: a text that comes back is a version that comes back.
+ * Processes around one store. Each remote call waits until the exploration chooses to execute it. The store compares
+ * whole texts, as the weakest allowed store does: a text that occurs again is a version that occurs again.
  */
 export class World {
   readonly texts: Map<string, string>
@@ -38,11 +38,11 @@ export class World {
   readonly crashed = new Set<number>()
   readonly #names: Interned
   #calls: Call[] = []
-  /** Writes whose sender has given them up, or is dead: they may arrive at any time, or never. */
+  /** Writes whose sender has given up or crashed. They may arrive at any time, or never. */
   readonly #underWay: Call[] = []
   /**
-   * All replies that each process got, in any order. Its next calls follow from them, because its calls for one key do
-   * not depend on the other keys.
+   * All replies that each process got, in any order. They determine its next calls, because its calls for one key do
+   * not depend on other keys.
    */
   readonly #histories: Map<string, number>[] = []
   readonly #counts: Map<string, number>[] = []
@@ -66,12 +66,12 @@ export class World {
     return new Promise(resolve => setImmediate(resolve))
   }
 
-  /** Whether no process is on its way. */
+  /** Whether no process is waiting for a call. */
   get isOver(): boolean {
     return this.#calls.length === 0
   }
 
-  /** Equal for worlds that can continue in the same ways. */
+  /** Returns a text that is equal for worlds that can continue in the same ways. */
   key(faults: number): string {
     const texts = [...this.texts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, text]) => `${key}=${text}`)
     const parts = [...texts, ...this.#calls.map(title).sort(), '~', ...this.#underWay.map(title).sort()]
@@ -188,7 +188,7 @@ function title({ process, index, key, write }: Call): string {
   return write ? `${place}: ${write.over ?? 'nothing'} -> ${write.text}` : `${place}?`
 }
 
-/** Numbers for texts, so that long ones are kept once. */
+/** Maps texts to numbers, so that each long text is stored once. */
 export class Interned {
   readonly #numbers = new Map<string, number>()
 

@@ -100,13 +100,13 @@ describe('the system clock', () => {
   })
 })
 
-/** A machine that falls asleep, whose wall clock is set, and whose uptime has a coarse resolution. */
+/** A machine that can sleep, whose wall clock can be set, and whose uptime has a coarse resolution. */
 class Machine {
   awake = 5000.5
   slept = 0
   set = 0
   uptimes = 0
-  /** How long this process gets no time while it reads the uptime next. */
+  /** Time that passes during the next reading of the uptime, in milliseconds. */
   interruption = 0
   readonly counter: SleepCounter
 
@@ -125,7 +125,7 @@ class Machine {
     })
   }
 
-  /** As a clock of that machine sees it, some time later. */
+  /** Advances the time, and returns the sleep that the counter has measured, in milliseconds. */
   sleptAfter(duration: number): number {
     this.awake += duration
     if (this.awake >= this.counter.checkAt) this.counter.check(this.awake)

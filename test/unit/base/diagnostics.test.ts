@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { channels, type BoxEvent } from '../../../src/base/diagnostics.js'
 import { BusyError, open, TimedOutError } from '../../../src/index.js'
 
-/** Collects the messages of channels from now on, in order, each with the end of the channel's name. */
+/** Collects the messages of channels from now on, in order, each with the name of its channel. */
 function heard(...names: (keyof typeof channels)[]): [string, BoxEvent][] {
   const events: [string, BoxEvent][] = []
   for (const name of names) {

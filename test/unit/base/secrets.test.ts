@@ -24,7 +24,7 @@ const PASSWORDS = [
   `${'x'.repeat(70)}${SECRET}`,
 ]
 
-/** Texts that a user may take for a URL. @param host where nothing listens */
+/** Returns texts that a user may take for a URL. @param host a host on which nothing listens */
 function urlsWith(password: string, host: string): string[] {
   return [
     ...['pg', 'redis-cluster', 'mysql', 'REDIS', 'redis+tls', 'postgres', 'redis', 'rediss', 'redis+unix'],
@@ -51,7 +51,7 @@ function urlsWith(password: string, host: string): string[] {
     ])
 }
 
-/** All that a person or a log could see of an error. */
+/** Returns everything that a person or a log could see of an error. */
 function seenOf(error: unknown): string {
   const all = [inspect(error, { depth: Infinity, showHidden: true }), JSON.stringify(error), errorLine(error)]
   for (let at = error; at instanceof Error; at = at.cause) all.push(at.message, String(at.stack))
@@ -66,13 +66,13 @@ async function failuresOf(url: string): Promise<string> {
     await opened.value.close()
     return inspect({ guarantees, state }, { depth: Infinity })
   }
-  // The place is the URL itself where nothing is wrong with it.
+  // For a valid URL, `placeOf` returns the URL itself, so only failures count.
   const failed = [opened, ...others].filter(outcome => outcome.status === 'rejected')
   return failed.map(({ reason }) => seenOf(reason)).join('\n')
 }
 
 describe('a password in a URL', () => {
-  // Most of these wait for an address that refuses, so they wait together.
+  // Most of these tests wait for an address that refuses connections, so they run concurrently.
   test.concurrent.each(PASSWORDS)(
     'such as %j is in no error',
     async password => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { WriteQueue } from '../../../src/base/write-queue.js'
 import { InvalidArgumentError, UnavailableError } from '../../../src/base/errors.js'
 
-/** A write that ends when the test lets it. */
+/** Creates a write that the test ends. */
 function write() {
   let end: (result: Promise<string>) => void = () => undefined
   const result = new Promise<string>(resolve => (end = resolve))

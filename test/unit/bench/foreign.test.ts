@@ -15,7 +15,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(folder, { recursive: true }))
 
-/** A program in one line that is ready, and answers an order so. @param answer JavaScript. */
+/** Starts a one-line program that reports ready and answers each order with this code. @param answer JavaScript */
 function start(answer: string, program = process.execPath): Promise<Performer> {
   const script = `
     process.stdin.on('data', order => { ${answer} })

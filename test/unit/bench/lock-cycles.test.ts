@@ -20,7 +20,7 @@ afterEach(() => rm(folder, { recursive: true }))
 
 const close = (): Promise<void> => Promise.resolve()
 
-/** A lock that keeps others out, whose grants have these tokens. */
+/** Returns a correct lock whose grants have these tokens. */
 function sound(nextToken: () => bigint): Locker {
   const queues = new LocalQueues()
   return {
@@ -50,7 +50,7 @@ describe.each<[string, () => Section]>([
         return locker.lock(key)
       },
     }
-    // It ends after a number of locks, so that a machine that stands still does not end it before.
+    // The window ends after 30 locks, so that a stalled machine does not end it earlier.
     const window: Window = {
       startAt: now(),
       get endAt() {

@@ -20,7 +20,7 @@ afterEach(() => rm(folder, { recursive: true }))
 
 const SOUND: Sample = { operations: 10, milliseconds: 100, waits: Float64Array.of(1, 2) }
 
-/** Returns a subject that calls the function for each measurement, the warm-up first, with its number. */
+/** Returns a subject that calls `measure` for each measurement, with its number. The warm-up has number 0. */
 function subject(
   name: string,
   measure: (time: number, milliseconds: number) => Sample = () => SOUND,
@@ -131,6 +131,6 @@ test('holds the worst wait of a subject against its own median', async () => {
   const targets = [{ measure: 'worst wait to median', of: 'own', goal: { atMost: 5 } }] as const
   const one = { ...work(own), targets }
   const report = workReport(one, await measured(one, { rounds: 2, seconds: 0.1 }, folder, () => undefined))
-  // The warm-up counts nowhere.
+  // The warm-up is not counted.
   expect(report.targets).toMatchObject([{ of: 'own', min: 4, max: 5, median: 4.5, reached: true }])
 })

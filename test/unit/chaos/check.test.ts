@@ -13,14 +13,15 @@ function history(name: string): History {
   return readHistory(`${folder}${name}.json`)
 }
 
-/** The fields that a request has from its grant on. */
+/** The fields that a request has once it is granted. */
 type Grant = Pick<LockRequest, 'granted' | 'token' | 'heldUntil' | 'leaving' | 'left'>
 
-/** From before the first request of each history to the end of its last. */
+/** The period from before the first request of each history to the end of its last request. */
 const WHOLE = { from: 0, until: 1e6 }
 
 /**
- * Histories that were recorded on Redis, and then spoiled in one place as by a broken engine, with their only finding.
+ * Histories that were recorded on Redis and then changed in one place, as a broken engine would do. Each has its only
+ * finding.
  */
 const bad: Readonly<Record<string, RegExp>> = {
   'bad-overlap': /^P1 .* both held run:\w+$/,
@@ -61,7 +62,7 @@ const bad: Readonly<Record<string, RegExp>> = {
   'bad-recovery': /^P9 recovery took 1501 ms after the fault "cut"/,
 }
 
-/** Histories that no harness writes, with their errors. */
+/** Histories that the harness never writes, with their errors. */
 const refused: Readonly<Record<string, RegExp>> = {
   'bad-recovery-negative': /is no history of a run: the field faults is missing or malformed/,
 }
@@ -82,7 +83,7 @@ test.each(['good-calm', 'good-faults'])('%s breaks no promise', name => {
 test.each(Object.entries(bad))('%s is rejected, for the right reason', (name, reason) => {
   const texts = check(history(name)).findings.map(({ promise, message }) => `${promise} ${message}`)
   expect(texts.filter(text => reason.test(text))).not.toEqual([])
-  // Tokens that have fallen, and grants that overlap, have no order either.
+  // Decreasing tokens and overlapping grants also have no order.
   const others = texts.filter(text => !reason.test(text) && !/^P1 no order of grants/.test(text))
   expect(others).toEqual([])
 })
@@ -261,7 +262,7 @@ test('a recovery names what was measured: others at the held key, or any client'
   ])
 })
 
-/** A grant to a client that asked for it before all faults. */
+/** Returns a grant to a client that requested it before all faults. */
 function grantAt(who: string, key: string, granted: number): LockRequest {
   return { who, key, asked: 0, granted, heldUntil: granted }
 }

@@ -7,7 +7,7 @@ import { systemClock } from '../../../src/base/clock.js'
 
 type World = ConstructorParameters<typeof FaultMaker>[0]
 
-/** A restart of the server as soon as it is planned. */
+/** A restart of the server that is due as soon as it is planned. */
 const RESTART: PlannedFault = {
   kind: 'kill server',
   client: 0,

@@ -49,7 +49,7 @@ test('a long history of many at once is decided', () => {
   const random = new Random(3)
   const operations: Operation<number>[] = []
   for (let at = 0; at < 4000; at++) {
-    // Eight overlap at any time; each does what it says at its own moment.
+    // Eight operations overlap at any time. Each one takes effect at its own moment.
     operations.push({
       from: at - random.below(4) - 0.5,
       until: at + random.below(4) + 0.5,
@@ -60,7 +60,7 @@ test('a long history of many at once is decided', () => {
   expect(linearizable(1, operations)).toBe('no')
 })
 
-/** Tries all orders, one after another. */
+/** Whether any order explains the operations. Tries all orders, one after another. */
 function someOrder(state: number, left: readonly Operation<number>[]): boolean {
   const must = left.filter(({ until }) => until !== undefined)
   if (must.length === 0) return true

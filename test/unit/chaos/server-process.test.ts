@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { reapedFolder } from '../../../apps/chaos/servers/reaper.js'
 import { ServerProcess } from '../../../apps/chaos/servers/server-process.js'
 
-/** Its port is taken: it ends, and the other server answers. */
+/** A server whose port is taken. Its process ends, and the other server answers. */
 class Superseded extends ServerProcess {
   constructor() {
     const folder = reapedFolder('superseded')

@@ -9,12 +9,12 @@ import { open } from '../../../src/open.js'
 const HOUR = 3_600_000
 const DateBefore = Date
 
-/** The time of day by a clock that is never shifted: another file of this process may have replaced `Date`. */
+/** Returns the time of day by a clock that is never shifted. Another file of this process may have replaced `Date`. */
 const trueNow = (): number => performance.timeOrigin + performance.now()
 
 afterEach(() => shiftWallClock(0))
 
-/** A lock as it should not be: its lease ends when the wall clock says so. */
+/** An unsafe lock: its lease ends by the wall clock. */
 class NaiveLock {
   #end = 0
 
@@ -61,7 +61,7 @@ test('a lock by the time of day is given twice or never again, and a lock of Sig
   expect(await other.mutex('key').tryAcquire()).toBeUndefined()
   grant.assertHeld()
   shiftWallClock(0)
-  // Both believe that it is theirs.
+  // Both holders believe that the lock is theirs.
   expect([held.isHeld(), second.isHeld()]).toEqual([true, true])
   await grant.release()
   expect(await other.mutex('key').tryAcquire()).toBeDefined()

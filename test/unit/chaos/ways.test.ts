@@ -3,7 +3,7 @@ import { connect, createServer, type AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { Ways } from '../../../apps/chaos/ways.js'
 
-/** Starts a server that says its name to each client. @returns its port */
+/** Starts a server that sends its name to each client. @returns its port */
 async function saying(name: string): Promise<number> {
   const server = createServer(socket => socket.end(name))
   onTestFinished(() => void server.close())

@@ -26,7 +26,7 @@ test('a request that the application has answered meanwhile is left alone', asyn
   })
   const { status } = await fetch(`http://127.0.0.1:${port}/value?store=a&key=b`, { headers: fromPage })
   expect(status).toBe(503)
-  // A second error would be an unhandled rejection.
+  // A second error would cause an unhandled rejection.
   await new Promise(resolve => setImmediate(resolve))
 })
 
@@ -81,7 +81,7 @@ test('a viewer that receives more at once than it reads is disconnected, and the
       yield { key: 'k', holders: [holder], waiters: [] }
     },
     async *limiters() {
-      // None.
+      // There are no limiters.
     },
   } as unknown as Box
   const locks = consoleOf(box)
@@ -95,7 +95,7 @@ test('a viewer that receives more at once than it reads is disconnected, and the
   await until('"events"')
   goDown()
   await until('"fault"')
-  // It receives the known state, and the report that the engine is down.
+  // A late viewer receives the known state, and the report that the engine is down.
   const late = request({ port, host: '127.0.0.1', path: '/events' })
   late.end()
   const [response] = (await once(late, 'response')) as [NodeJS.ReadableStream]
@@ -106,7 +106,7 @@ test('a viewer that receives more at once than it reads is disconnected, and the
     expect(length).toBeGreaterThan(label.length)
   }
   stop.abort()
-  // Events that arrived before are read first.
+  // Reads the events that have already arrived.
   const rest = async (): Promise<void> => {
     while (!(await reader.read()).done) continue
   }

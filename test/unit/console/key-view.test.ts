@@ -7,7 +7,7 @@ const exclusive: Claim = { key: 'k', mode: 'exclusive' }
 const nobody = (): undefined => undefined
 const SLACK = 750
 
-/** A party that asked for the lock at this time, seen at `now`. */
+/** Returns a party that requested the lock at `since`, as seen at `now`. */
 function party(session: string, since: number, now: number, token?: bigint, expiresIn = 30_000): Party {
   return {
     session,

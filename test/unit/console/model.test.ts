@@ -17,12 +17,12 @@ function party(session: string, token?: string): PartyView {
   }
 }
 
-/** Returns the graph that is drawn after the waits have lasted. */
+/** Returns the graph that is drawn once the waits have lasted long enough. */
 function drawn(overview: Overview): WaitGraph {
   return waitGraphOf(overview.waits, lastingCycles(overview, 60_000))
 }
 
-/** A key with its holder and its waiters. */
+/** Returns a key with its holder and its waiters. */
 function view(key: string, holder: string, ...waiters: readonly string[]): KeyView {
   return { key, holders: [party(holder, `${key} ${holder}`)], waiters: waiters.map(waiter => party(waiter)) }
 }
@@ -56,7 +56,7 @@ test('a change replaces, adds and removes keys, and keeps the rest', () => {
     ['c', 'y'],
   ])
   expect(later.events.map(({ number }) => number)).toEqual([1, 2])
-  // A look without changes draws nothing anew.
+  // An update without changes keeps the same keys, so that nothing is drawn again.
   expect(modelAfter(later, { type: 'change', at: 2, keys: [], gone: [], events: [] })!.keys).toBe(later.keys)
   expect(modelAfter(later, { type: 'fault', at: 3, text: 'down' })).toBe(later)
 })
@@ -66,7 +66,7 @@ test('keys are sorted by how many wait for them, also through other keys', () =>
     keysOf(
       view('idle', 'a'),
       view('hot', 'b', 'c', 'd', 'e'),
-      // The waiter here holds the hot key.
+      // The waiter of this key holds the hot key.
       view('root', 'a', 'b'),
       view('other', 'f', 'g'),
     ),

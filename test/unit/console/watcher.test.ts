@@ -18,15 +18,15 @@ class SetClock extends VirtualClock {
   }
 }
 
-/** A watcher of an engine in the hands of the test. */
+/** A watcher of an engine that the test controls. */
 class World {
   readonly clock = new SetClock(1_000_000)
   reports: LockReport[] = []
   limiters: LimiterReport[] = []
   failure: Error | undefined
-  /** A reply waits for this promise. */
+  /** Replies wait for this promise. */
   delay: Promise<void> | undefined
-  /** Number of times that the engine was asked for its locks. */
+  /** Number of times that the watcher asked the engine for its locks. */
   looks = 0
   readonly watcher = new Watcher(this.#box(), { readOnly: false, hasDoctor: true }, this.clock)
 
@@ -38,7 +38,7 @@ class World {
 
   async advance(duration: number): Promise<void> {
     this.clock.advance(duration)
-    // A look is some promises deep.
+    // A look takes several promises.
     await new Promise(resolve => setImmediate(resolve))
   }
 
@@ -91,7 +91,7 @@ test('viewers that come and go do not make it ask more often', async () => {
   }
   expect(world.looks).toBe(1)
   const { messages } = world.join()
-  // The known state is fresh.
+  // The known state is recent, so the viewer gets it at once.
   expect(messages).toMatchObject([{ type: 'state', engine: 'memory:', hasDoctor: true }])
 })
 
@@ -142,7 +142,7 @@ test('a failure is reported each second, without passwords, and the state stays'
   expect(late.messages).toMatchObject([{ type: 'state', keys: [{ key: 'k' }] }, { type: 'fault' }])
   world.failure = undefined
   await world.advance(1000)
-  // The holder is another request by now.
+  // By now another request is the holder.
   expect(late.messages[2]).toMatchObject({ type: 'change' })
 })
 
@@ -276,7 +276,7 @@ test('a slow reply does not make a waiter leave', async () => {
   await world.advance(1000)
   let reply = (): void => undefined
   world.delay = new Promise(resolve => (reply = resolve))
-  // The engine saw the waiter at the beginning of the look, the reply came four seconds later.
+  // The engine saw the waiter at the start of the look. The reply arrived four seconds later.
   world.reports = [{ ...world.reports[0]!, waiters: [party('b', 1000)] }]
   await world.advance(1000)
   await world.advance(4000)
@@ -328,9 +328,9 @@ test('only the grant that an operator ended is marked, not one of another key wi
   world.reports = [held('one', 'a'), held('together', 'a'), held('other', 'b'), held('late', 'c')]
   await world.advance(0)
   world.watcher.releasedByHand('one', '1024')
-  // A second click.
+  // The operator clicks a second time.
   world.watcher.releasedByHand('one', '1024')()
-  // It was found to have ended by itself.
+  // The grant turned out to have ended by itself.
   world.watcher.releasedByHand('late', '1024')()
   world.reports = []
   await world.advance(1000)

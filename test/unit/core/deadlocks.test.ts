@@ -107,7 +107,8 @@ describe('tasks that wait for each other', () => {
   })
 
   test('a cycle through a third task that only waits is found', async () => {
-    // The third waits for both, in line before the second. One after the other, also when the process stands still.
+    // The third task waits for both keys, before the second task in the queue. The pauses run one after another, even
+    // if the process stalls.
     const thirdAsks = pause(5)
     const secondAsks = thirdAsks.then(() => pause(15))
     const firstAsks = secondAsks.then(() => pause(10))
@@ -123,7 +124,8 @@ describe('tasks that wait for each other', () => {
       })
     })
     const third = thirdAsks.then(() => box.mutex('a', 'b').run(() => 'through'))
-    // The second waits for b behind the third, who waits for a: held by the first, who then asks for b, too.
+    // The second task waits for b behind the third. The third waits for a, which the first holds. The first then
+    // requests b, too.
     const outcomes = await Promise.allSettled([first, second, third])
     expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled'])
     expect(outcomes[0]).toMatchObject({ reason: { code: 'DEADLOCK' } })

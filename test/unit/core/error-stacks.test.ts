@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { open, type LockOptions } from '../../../src/index.js'
 
-/** The stack of the error that a caller gets, whose function has this name. */
+/** Returns the stack of the error that a caller gets. The name of its function is `theCaller`. */
 async function stackOf(call: () => Promise<unknown>): Promise<string> {
   async function theCaller(): Promise<unknown> {
     return await call()

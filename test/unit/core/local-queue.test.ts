@@ -25,7 +25,7 @@ const queued = (id: string, checkInAfter = 10_000): RequestStatus => ({
   sessionsAhead: [],
 })
 
-/** A promise whose outcome can be looked at. */
+/** A promise whose outcome can be inspected. */
 class Outcome<T> {
   value: T | undefined
   error: unknown
@@ -50,7 +50,7 @@ async function start() {
   const engine = new ScriptedEngine()
   const box = await Box.join(engine, clock)
   const acquire = (options?: LockOptions) => new Outcome<Grant>(box.mutex('key').acquire(options))
-  /** A caller that got the key with this number from the engine. */
+  /** Makes a caller acquire the key, and answers with a grant of this number. */
   const holder = async (number: number, options?: LockOptions): Promise<Grant> => {
     const asked = acquire(options)
     const question = engine.take('enqueue')
@@ -193,7 +193,8 @@ describe('requests to the engine', () => {
     await settle()
     answer(queued(operation.request.id))
     await settle()
-    // The engine keeps the place for 1200 ms from the arrival of the enqueue or, counted from its sending, a little more.
+    // The engine keeps the place for 1200 ms from the arrival of the enqueue, which is a little longer from its
+    // sending.
     clock.advance(267)
     expect(engine.take('checkIn').operation.wait).toBe(Infinity)
     expect(next.settled).toBe(false)
@@ -222,7 +223,7 @@ describe('requests to the engine', () => {
     expect(engine.words).toBe('enqueue')
     engine.listener.wake(operation.request.id)
     const checkIn = engine.take('checkIn')
-    // Doubled wake-ups change nothing.
+    // Repeated wake-ups change nothing.
     engine.listener.wake(operation.request.id)
     clock.advance(50)
     checkIn.answer(held(operation.request.id, 5))
@@ -757,7 +758,7 @@ describe('turns', () => {
     await waiting[0]!.value!.release()
     await settle()
     expect(waiting[1]!.value!.token).toBe(9n * 1024n + 1n)
-    // It is renewed as any other.
+    // The box renews it like any other grant.
     clock.advance(10_000)
     expect(engine.take('renew').operation).toMatchObject({ request: operation.request, number: 9 })
   })
@@ -824,7 +825,7 @@ describe('turns', () => {
       await settle()
       expect(released.error).toBe(failure)
       expect(engine.take('cancel').operation.request.id).toBe(operation.request.id)
-      // Its request may have arrived.
+      // The next request of the failed call may have arrived.
       clock.advance(200)
       const checkIn = engine.take('checkIn')
       expect(checkIn.operation.request.id).toBe(operation.next.id)
@@ -858,7 +859,9 @@ describe('turns', () => {
     expect(checkIns).toBeLessThanOrEqual(30_000 / 200)
   })
 
-  /** A grant after an extendOrYield, without other waiters in the engine, with this number of local callers. */
+  /**
+   * Returns a grant after an extendOrYield with this number of local callers, and without other waiters in the engine.
+   */
   const alone = async (callers: number) => {
     const { clock, engine, acquire, holder } = await start()
     const first = await holder(7)
@@ -890,7 +893,7 @@ describe('turns', () => {
     await settle()
     expect(engine.words).toBe('enqueue extendOrYield')
 
-    // The hint comes between two turns: those of now are still fair.
+    // The hint comes between two turns. The box may still pass on turns for a short time.
     engine.listener.contended(id)
     await waiting[21]!.value!.release()
     expect(engine.words).toBe('enqueue extendOrYield')
@@ -1051,7 +1054,7 @@ describe('turns', () => {
     question.answer(held(question.operation.request.id, 3))
     await settle()
     const second = new Outcome(read.acquire())
-    // The next reader asks for itself while the first one reads.
+    // The next reader sends its own request while the first one reads.
     const { operation, answer } = engine.take('enqueue')
     answer(queued(operation.request.id))
     await settle()
@@ -1438,7 +1441,7 @@ describe('readers and permits together', () => {
     }
     await settle()
     expect(callers.map(({ settled }) => settled)).toEqual([true, true, true, false, false])
-    // All permits are here, so they are passed on here.
+    // The box has all permits, so it passes them on locally.
     expect(engine.open).toBe(0)
     await callers[1]!.value!.release()
     await settle()
@@ -1521,7 +1524,7 @@ describe('readers and permits together', () => {
       await settle()
       expect(callers[1]!.error).toBeInstanceOf(TimedOutError)
       checkIns[0]!.answer(queued(first!))
-      // The grant of the other request is on its way, or it waits.
+      // The grant of the other request is on its way, or the request still waits.
       checkIns[1]!.answer(outcome(second!, 9))
       await settle()
       expect(engine.take('cancel').operation.request.id).toBe(second)

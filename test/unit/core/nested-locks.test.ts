@@ -11,7 +11,7 @@ describe.concurrent('deadlocks of nested locks', () => {
       await expect(box.mutex('b', 'c').run(() => undefined)).rejects.toThrow(DeadlockError)
       await expect(box.readWriteLock('a').read.acquire()).rejects.toThrow(DeadlockError)
       await expect(box.mutex('a').acquire({ wait: 5000 })).rejects.toThrow(DeadlockError)
-      // A try does not wait, so it can't deadlock.
+      // A try never waits, so it cannot deadlock.
       expect(await box.mutex('a').tryAcquire()).toBe(undefined)
     })
     expect(await locks(box)).toStrictEqual([])
@@ -123,7 +123,7 @@ describe.concurrent('deadlocks of nested locks', () => {
       await read!.release()
       outer.assertHeld()
       expect(await other.mutex('a').tryAcquire()).toBe(undefined)
-      // For a key that it does not hold, it gets a grant of its own.
+      // For a key that the task does not hold, it gets a separate grant.
       await box.mutex('c').run(grant => expect(grant.token).not.toBe(outer.token), { reentrant: true })
     })
     expect(await other.mutex('a').tryAcquire()).toBeDefined()
@@ -149,7 +149,7 @@ describe.concurrent('deadlocks of nested locks', () => {
         await until('it is lost', () => inner.expiresIn() === 0)
         expect(() => inner.assertHeld()).toThrow(LostError)
       },
-      // The inner grant must exist before.
+      // Long enough to acquire the inner grant.
       { lease: 2200, renew: false },
     )
     await expect(run).rejects.toThrow(LostError)

@@ -20,7 +20,7 @@ export class Question<T extends Operation['type']> {
   ) {}
 }
 
-/** An engine whose answers a test gives, in any order and whenever it likes. */
+/** An engine whose answers the test gives, in any order and at any time. */
 export class ScriptedEngine implements Engine {
   readonly name = 'scripted:'
   readonly guarantees = memoryGuarantees
@@ -28,9 +28,9 @@ export class ScriptedEngine implements Engine {
   /** @param coversBySigns whether boxes send signs of life instead of heartbeats. */
   constructor(readonly coversBySigns = false) {}
 
-  /** The box that it belongs to. */
+  /** The listener of the box that uses this engine. */
   listener!: Listener
-  /** All that was ever asked, in order. */
+  /** All submitted operations, in order. */
   readonly asked: Operation[] = []
   readonly #open: Question<Operation['type']>[] = []
   /** Whether operations still wait to be executed. */
@@ -56,12 +56,12 @@ export class ScriptedEngine implements Engine {
 
   leave(): void {}
 
-  /** The types of the operations so far, as a line of words. */
+  /** The types of the operations so far, separated by spaces. */
   get words(): string {
     return this.asked.map(({ type }) => type).join(' ')
   }
 
-  /** The oldest open question of a type, or the one of that type about a request. */
+  /** Takes the oldest open question of a type, or the one of that type about a request. */
   take<T extends Operation['type']>(type: T, id?: string): Question<T> {
     const index = this.#open.findIndex(
       ({ operation }) =>
@@ -79,7 +79,7 @@ export class ScriptedEngine implements Engine {
   }
 }
 
-/** Lets everything run that needs no further time. */
+/** Resolves when everything that needs no further time has run. */
 export function settle(): Promise<void> {
   return new Promise(resolve => setImmediate(resolve))
 }

@@ -22,7 +22,7 @@ async function start() {
   const box = await Box.join(engine, clock)
   const errors: unknown[] = []
   const granted: string[] = []
-  /** Has a caller wait for a key of its own. @returns the ID of its request */
+  /** Makes a caller wait for its own key. @returns the ID of its request */
   const wait = async (key: string, options?: LockOptions): Promise<string> => {
     box
       .mutex(key)
@@ -131,7 +131,7 @@ test('a short lease, or a short wait, brings signs forward', async () => {
   await box.close()
   const other = await start()
   await other.wait('a', { wait: 100 })
-  // A later caller waits for longer. The entry in the queue was made for the first one.
+  // A later caller waits longer, but the entry in the queue was made for the first caller.
   const later = other.box.mutex('a').acquire()
   later.catch(() => undefined)
   other.clock.advance(100 + 670)

@@ -6,7 +6,7 @@ import { WATCH_READ_INTERVAL } from '../../../src/engine/contract.js'
 import { Watchers } from '../../../src/core/watchers.js'
 import { ScriptedEngine, settle } from './scripted-engine.js'
 
-/** Watchers on an engine that a test answers for, and the versions that were reported for each watched key. */
+/** Starts watchers on a scripted engine. Records the versions that they report for each watched key. */
 async function start(...keys: string[]) {
   const clock = new VirtualClock(1000)
   const engine = new ScriptedEngine()
@@ -20,7 +20,7 @@ async function start(...keys: string[]) {
     }),
   )
   onTestFinished(() => expect(engine.open).toBe(0))
-  /** Continues until the next look begins, and gives the keys that it reads. */
+  /** Advances to the next look, and returns the keys that it reads. */
   const looks = (): readonly string[] => {
     clock.advance(clock.nextAt()! - clock.now())
     return asked(engine)
@@ -28,7 +28,7 @@ async function start(...keys: string[]) {
   return { clock, engine, watchers, told, watchings, looks }
 }
 
-/** The keys that are being read. */
+/** Returns the keys of the current read. */
 function asked(engine: ScriptedEngine): readonly string[] {
   return (engine.asked.at(-1) as Read).keys
 }
@@ -57,7 +57,7 @@ test('after `missed` the keys are read once, at once', async () => {
   watchers.missed()
   clock.advance(0)
   expect(asked(engine)).toEqual(['a'])
-  // While it looks, more can be missed.
+  // Changes can also be missed during a look.
   watchers.missed()
   watchers.missed()
   await answer(engine, 1)
@@ -67,7 +67,7 @@ test('after `missed` the keys are read once, at once', async () => {
   clock.advance(1)
   await answer(engine, 2)
   expect(told.get('a')).toEqual([1, 2])
-  // The regular look comes when it would have come without.
+  // The time of the regular look stays the same.
   expect(clock.nextAt()).toBe(1000 + WATCH_READ_INTERVAL)
 })
 

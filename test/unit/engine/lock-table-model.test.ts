@@ -14,11 +14,11 @@ import { LockTable, type Effect, type Request } from '../../../src/engine/lock-t
 import { NaiveTable } from './naive-table.js'
 
 const KEYS = ['a', 'b', 'c', 'd'] as const
-/** A failure is made smaller for no longer than this, in milliseconds. */
+/** Maximum time to shrink a failure, in milliseconds. */
 const MAX_TIME = 20_000
 const SESSIONS = ['s0', 's1', 's2'] as const
 
-/** One step: time continues, then something is asked of the request that `which` points at. */
+/** One step: time passes, and then an operation concerns the request that `which` selects. */
 interface Step {
   readonly after: number
   readonly type: LockOperation['type']
@@ -27,12 +27,12 @@ interface Step {
   readonly claims: readonly Claim[]
   readonly lease: number
   readonly wait: number
-  /** Names the number of another grant, or a request that is long gone. */
+  /** Whether the operation names the number of another grant, or a request that is long gone. */
   readonly astray: boolean
 }
 
 const claim = (key: string): fc.Arbitrary<Claim> =>
-  // Each key has one number of permits. Most often readers, writers and permits don't meet on a key, but they may.
+  // All permits of a key have the same maximum. Readers, writers and permits rarely meet on a key, but they may.
   fc.oneof(
     { weight: 4, arbitrary: fc.constant<Claim>({ key, mode: 'exclusive' }) },
     { weight: key < 'c' ? 3 : 1, arbitrary: fc.constant<Claim>({ key, mode: 'shared' }) },
@@ -65,7 +65,7 @@ const step: fc.Arbitrary<Step> = fc.record({
     },
     { weight: 1, arbitrary: fc.constantFrom('forceRelease', 'revoke') },
   ),
-  // The newest requests are the most interesting ones.
+  // The newest requests are the most interesting ones, so they are selected more often.
   which: fc.oneof(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 0, max: 30 })),
   session: fc.integer({ min: 0, max: SESSIONS.length - 1 }),
   claims,
@@ -74,16 +74,16 @@ const step: fc.Arbitrary<Step> = fc.record({
   astray: fc.integer({ min: 0, max: 9 }).map(chance => chance === 0),
 })
 
-/** The real table and the naive one side by side. */
+/** Compares the real table with the naive one. */
 class Comparison {
   now = 0
   readonly #state = new MemoryState(1000, new VirtualClock())
   readonly #effects: Effect[] = []
   readonly #table = new LockTable(this.#state, effect => void this.#effects.push(effect))
   readonly #naive = new NaiveTable(1000)
-  /** The newest first. */
+  /** IDs of requests, the newest first. */
   readonly #ids: string[] = []
-  /** By request: the claims that it arrived with. */
+  /** By request: its position in the order of arrival. */
   readonly #arrivals = new Map<string, number>()
   #lastNumber = 1000
 
@@ -132,12 +132,12 @@ class Comparison {
     }
     switch (type) {
       case 'enqueue':
-        // Now and then the answer was lost, and the question comes again.
+        // Sometimes a request is sent again, as if its answer had been lost.
         return { type, request: astray && request ? named : fresh(session, claims), lease, wait }
       case 'checkIn':
         return { type, request: named, lease, wait: Math.max(wait, 1) }
       case 'alive': {
-        // A sign names some of the requests of its session, and now and then one that is gone.
+        // A sign names some of the requests of its session, and sometimes one that is gone.
         const own = this.#raw().filter(other => other.session === session && (astray || other.id !== id))
         const requests = own.map(other => ({ ...other, label: undefined }))
         const isGone = !request || request.session === session
@@ -150,7 +150,7 @@ class Comparison {
       case 'release':
         return { type, request: named, number }
       case 'downgrade':
-        // A grant of permits is never downgraded: write grants are.
+        // Only write grants can be downgraded, and never grants of permits.
         return request?.claims.some(({ mode }) => mode === 'permits')
           ? { type: 'sweepExpired', keys: [...KEYS] }
           : { type, request: named, number }
@@ -169,7 +169,7 @@ class Comparison {
     }
   }
 
-  /** All requests that the real table has, expired ones included, in order of arrival. */
+  /** Returns all requests of the real table, expired ones included, in order of arrival. */
   #raw(): Request[] {
     const all = new Set<Request>()
     for (const session of SESSIONS) for (const request of this.#state.requestsOf(session)) all.add(request)
@@ -177,13 +177,16 @@ class Comparison {
     return [...all].sort((a, b) => this.#arrivals.get(a.id)! - this.#arrivals.get(b.id)!)
   }
 
-  /** When a request of the real table expires. */
+  /** Returns the expiry of a request of the real table. */
   #expiry({ phase, expires, isCovered, lease, session }: Request): number {
     const isKept = phase === 'waiting' && isCovered
     return isKept ? Math.max(expires, this.#state.seen(session) + coverTtl(lease)) : expires
   }
 
-  /** A sign names the requests that do not wait any more, and the end of what the first waiters wait for. */
+  /**
+   * Checks the outcome of a sign: `due` has the requests that no longer wait, and `next` is the time until the first
+   * end of a request before its first waiters.
+   */
   #checkSign(requests: readonly LockRequest[], { due, next }: SignOutcome): void {
     const ids = [...new Set(requests.map(({ id }) => id))]
     const gone = ids.filter(id => this.#state.request(id)?.phase !== 'waiting')
@@ -199,7 +202,7 @@ class Comparison {
     check(next === end, `the next look is in ${end}, not ${next}`)
   }
 
-  /** Numbers increase with every grant. */
+  /** Checks that each new grant has the next number. */
   #checkNumbers(outcome: unknown): void {
     const { state, number = 0 } = (outcome ?? {}) as { state?: string; number?: number }
     if (state !== 'held' || number <= this.#lastNumber) return
@@ -207,12 +210,12 @@ class Comparison {
     this.#lastNumber = number
   }
 
-  /** Both have the same live requests, held by the same, for as long. */
+  /** Checks that both tables have the same live requests, with the same holders and the same expiry. */
   #checkSame(): void {
     for (const request of this.#naive.requests) {
       const real = this.#state.request(request.id)
       if (real?.phase === 'reserved') {
-        // A reservation lasts for a window, which only the real table knows of.
+        // Only the real table knows the claim window, for which a reservation lasts.
         check(real.expires <= this.now + CLAIM_WINDOW, `${real.id} is reserved for a window at the most`)
         request.expires = real.expires
       } else if (real) check(this.#expiry(real) === request.expires, `${real.id} ends when it should`)
@@ -227,7 +230,7 @@ class Comparison {
     )
   }
 
-  /** A holder or a request with a reservation is compatible with all earlier ones, on all of its keys. */
+  /** Checks that each holder and each reserved request is compatible with all earlier requests, on all of its keys. */
   #checkExclusion(): void {
     const raw = this.#raw()
     for (const [index, request] of raw.entries()) {
@@ -245,7 +248,10 @@ class Comparison {
     }
   }
 
-  /** A request that this operation reserved was woken by it, once, unless it made the check-in itself. */
+  /**
+   * Checks that an operation wakes each request that it reserves, none twice, and no other request except that of its
+   * caller.
+   */
   #checkWakes(reservedBefore: ReadonlySet<string>, operation: LockOperation): void {
     const woken = this.#effects.filter(({ type }) => type === 'wake').map(({ id }) => id)
     check(new Set(woken).size === woken.length, 'no request is woken twice')
@@ -258,13 +264,13 @@ class Comparison {
     }
   }
 
-  /** A request that can run holds or is reserved: none waits without cause. */
+  /** Checks that each request that can run holds its keys or is reserved. */
   #checkLostWakes(operation: LockOperation): void {
     const raw = this.#raw()
     const served = operation.type === 'sweepExpired'
     for (const [index, request] of raw.entries()) {
       if (request.phase !== 'waiting' || this.now >= this.#expiry(request)) continue
-      // An expired request may block until another operation finds it; serving a key looks at everything.
+      // An expired request may block others until an operation finds it. A sweep finds all of them.
       const before = raw.slice(0, index).filter(each => !served || this.now < this.#expiry(each))
       check(!this.#naive.mayHold(request, before), `${request.id} waits for a request before it`)
     }

@@ -32,9 +32,9 @@ beforeEach(() => {
   table = new LockTable(state, effect => void effects.push(effect))
 })
 
-/** The request that was entered under this id, or one that never was. */
+/** Returns the request that was enqueued under this ID, or a request that was never enqueued. */
 const known = (id: string): LockRequest => requests.get(id) ?? lockRequest(id)
-/** A new request with the claims of another one. */
+/** Creates a request with the claims of another one. */
 function like(id: string, other: string): LockRequest {
   const request = lockRequest(id, known(other).claims)
   requests.set(id, request)
@@ -68,14 +68,14 @@ const forceRelease = (key: string, number: number): boolean =>
   table.decide({ type: 'forceRelease', key, number }, now)
 const revoke = (session: string): number => table.decide({ type: 'revoke', session }, now)
 const sweepExpired = (...keys: string[]): undefined => table.decide({ type: 'sweepExpired', keys }, now)
-/** `a held, b waiting`: the queue of a key. */
+/** Returns the queue of a key: `a held, b waiting`. */
 const queue = (key: string): string =>
   table
     .decide({ type: 'inspect', prefix: key }, now)
     .filter(report => report.key === key)
     .map(({ session, phase }) => `${session} ${phase}`)
     .join(', ')
-/** The notifications since the last call: `wake a.1`. */
+/** Returns the notifications since the last call: `wake a.1`. */
 function told(): string[] {
   return effects.splice(0).map(({ type, id }) => `${type} ${id}`)
 }
@@ -183,7 +183,7 @@ describe('enqueue', () => {
       sessionsAhead: ['a', 'b'],
     })
     now = WAITER_TTL
-    // Now b is silent.
+    // By now b has expired.
     expect(checkIn('c.1', 9000)).toMatchObject({ place: 2, checkInAfter: 9000 - WAITER_TTL })
   })
 
@@ -198,7 +198,7 @@ describe('enqueue', () => {
     expect(queue('k')).toBe('a held, b waiting')
     now = wait + CLAIM_WINDOW
     expect(queue('k')).toBe('a held')
-    // Its grant would have lasted for the lease.
+    // A grant lasts for its whole lease.
     enqueue('d.1', x('j'), { wait, lease: 9000 })
     now += 8999
     expect(queue('j')).toBe('d held')
@@ -269,7 +269,7 @@ describe('checkIn', () => {
     enqueue('b.1', x('k'))
     now = 100
     expect(checkIn('b.1')).toEqual({ state: 'held', id: 'b.1', number: 102 })
-    // The caller learns of its grant by the answer. No other session gets a hint, and its own wake-up is harmless.
+    // The caller learns of its grant from the answer. No other session gets a hint, and its own wake-up is harmless.
     expect(told().filter(effect => effect !== 'wake b.1')).toEqual(['lost a.1'])
   })
 
@@ -733,7 +733,7 @@ describe('an enqueue that steals', () => {
     enqueue('d.1', x('l'))
     expect(steal('e.1', x('k'))).toEqual({ state: 'held', id: 'e.1', number: 103 })
     expect(queue('k')).toBe('e held, c waiting')
-    // The other key of a grant that was taken is free.
+    // The other key of a grant that was taken is free now.
     expect(queue('l')).toBe('d reserved')
     expect(told()).toEqual(['lost a.1', 'lost b.1', 'wake d.1'])
     expect(renew('a.1', 101)).toBe(false)
@@ -816,7 +816,7 @@ describe('a sign of life', () => {
     expect(queue('k')).toBe('a held')
     expect(sign('c', 'c.1')).toEqual({ due: [], next: 60_000 - WAITER_TTL })
     release('a.1', 101)
-    // b was passed.
+    // b was passed over.
     expect(told()).toEqual(['lost b.1', 'wake c.1'])
   })
 

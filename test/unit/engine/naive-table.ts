@@ -1,7 +1,7 @@
 import { coverTtl, entryTtl, type LockOperation, type Outcomes } from '../../../src/engine/contract.js'
 import type { Claim } from '../../../src/engine/claim.js'
 
-/** A request with its claims. */
+/** The claims of a request. */
 type Claimant = Pick<NaiveRequest, 'claims'>
 
 /** A request as the naive table knows it. */
@@ -19,18 +19,17 @@ export interface NaiveRequest {
   expires: number
 }
 
-/** The outcome of an operation on the naive table. */
 export type NaiveOutcome = Outcomes[LockOperation['type']]
 
 /**
- * The lock table as one list of requests in order of arrival. It keeps nothing else: who may hold is worked out from
- * the whole list whenever it matters. An expired request blocks no other. The real table drops it only when a request
- * needs its keys; what it still has comes to this one as `remnants`.
+ * The lock table as one list of requests in order of arrival. It keeps no other state, and finds the holders in the
+ * whole list each time. An expired request blocks no other request. The real table drops an expired request only when
+ * another request needs its keys; `remnants` are the expired requests that it still has.
  */
 export class NaiveTable {
-  /** In order of arrival. */
+  /** The requests in order of arrival. */
   requests: NaiveRequest[] = []
-  /** When the last sign of each session came. */
+  /** Time of the last sign of each session. */
   readonly #seen = new Map<string, number>()
   #number: number
 
@@ -38,7 +37,7 @@ export class NaiveTable {
     this.#number = number
   }
 
-  /** Whether a request is compatible with all that arrived before it, on each of its keys. */
+  /** Whether a request is compatible with all requests in `before`, on each of its keys. */
   mayHold(request: Claimant, before: readonly Claimant[]): boolean {
     return request.claims.every(claim => {
       const others = before.flatMap(({ claims }) => claims.filter(({ key }) => key === claim.key))
@@ -51,7 +50,7 @@ export class NaiveTable {
     })
   }
 
-  /** Whether a request may hold at this time, among those that are here. */
+  /** Whether a request may hold at this time, given the other requests. */
   free(request: NaiveRequest, now: number): boolean {
     const before = this.requests.slice(0, this.requests.indexOf(request))
     return this.mayHold(
@@ -63,7 +62,7 @@ export class NaiveTable {
   /**
    * Executes an operation.
    *
-   * @param remnants ids of expired requests that the real table has not dropped yet
+   * @param remnants IDs of expired requests that the real table has not dropped yet
    */
   decide(operation: LockOperation, now: number, remnants: ReadonlySet<string>): NaiveOutcome {
     const known = (id: string): NaiveRequest | undefined => this.requests.find(request => request.id === id)
@@ -170,7 +169,7 @@ export class NaiveTable {
             !other.granted &&
             now < other.expires &&
             other.claims.some(({ key }) => keys.includes(key)) &&
-            // One that has only expired requests before it may not know that yet.
+            // A request that has only expired requests before it may not know that yet.
             !this.mayHold(other, this.requests.slice(0, this.requests.indexOf(other))),
         )
         if (!wanted) return give(request, operation.lease)
@@ -201,7 +200,7 @@ export class NaiveTable {
     }
   }
 
-  /** A waiter that was named once lives as long as its session sends signs. */
+  /** Extends the expiry of a covered waiter, which lives as long as its session sends signs. */
   #extend(request: NaiveRequest): void {
     const seen = this.#seen.get(request.session)
     if (seen === undefined || !request.covered || request.granted || request.reserved) return

@@ -12,7 +12,7 @@ import {
 
 type ErrorClass = new (message: string, context?: object) => SignalboxError
 
-/** Every error class that is exported. */
+/** All exported error classes. */
 const classes = Object.values<unknown>(signalbox).filter(
   (value): value is ErrorClass => typeof value === 'function' && value.prototype instanceof Error,
 )
@@ -44,7 +44,10 @@ test('every error has a status, and its document does not reveal the engine', ()
   })
 })
 
-/** By code: status, whether there is a `Retry-After`, and whether the text says that it may have been done. */
+/**
+ * By code: the status, whether there is a `Retry-After`, and whether the text says that the operation may have been
+ * done.
+ */
 const TABLE: Record<string, readonly [false: string, unknown: string, true: string]> = {
   BUSY: ['409 retry', '409 retry', '409 maybe'],
   TIMED_OUT: ['503 retry', '503 retry', '503 maybe'],

@@ -11,7 +11,7 @@ import { pass, settled } from '../../support/passing.js'
 class UneasyClock implements Clock {
   /** The latest time that was read. */
   latest = -Infinity
-  /** The next readings are too early by so much, the last of these first. */
+  /** Offsets by which the next readings are too early, in milliseconds. The last one is used first. */
   glitches: number[] = []
   readonly #clock: VirtualClock
 
@@ -47,7 +47,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       type: fc.constant('acquire' as const),
       n: fc.oneof({ weight: 3, arbitrary: fc.constant(1) }, fc.integer({ min: 1, max: 4 })),
       count: fc.integer({ min: 1, max: 12 }),
-      // The work of a caller before the next one continues, in milliseconds.
+      // Work of a caller before the next one continues, in milliseconds.
       work: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.integer({ min: 1, max: 90 })),
     }),
   },
@@ -95,25 +95,25 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 /** The outcome of a run of steps. */
 interface Played {
-  /** By the wall clock. */
+  /** The permits by the wall clock. */
   readonly wallCount: NaiveCount
   /** Messages about permits beyond a limit. */
   readonly violations: readonly string[]
-  /** Callers in the order in which they came, and in that in which they were served. */
+  /** The callers in the order of their calls, and in the order in which they were served. */
   readonly asked: readonly number[]
   readonly served: readonly number[]
 }
 
-/** A moment at which a permit was given, for a check. */
+/** A moment at which a permit was given. */
 interface Moment {
   readonly count: NaiveCount
   readonly at: number
-  /** The limit that was in force. */
+  /** The limit at that moment. */
   readonly limit: number
   readonly inUse: number
 }
 
-/** Plays steps with a limiter. @param fault returns a message about a fault of a moment, if there is one */
+/** Plays steps with a limiter. @param fault returns a message if a moment breaks a promise, or false */
 async function play(
   options: LimiterOptions,
   limit: number,
@@ -200,7 +200,7 @@ async function play(
     }
     await settled()
   }
-  // Each holder gives its permit back, so that all callers have their turn.
+  // All holders release their permits, so that every caller has its turn.
   for (let round = 0; round < 200 && served.length < asked.length; round++) {
     await pass(clock, 1000)
     for (const { permit } of permits.splice(0)) {
@@ -298,14 +298,14 @@ describe('in any schedule the bound is kept, every caller is served, and in call
       {
         weight: 8,
         arbitrary: fc.record({
-          // Mostly within what shares an entry, and now and then about a window.
+          // Mostly short enough to share an entry, and sometimes about as long as a window.
           gap: fc.oneof(
             { weight: 4, arbitrary: fc.double({ min: 0, max: 0.5, noNaN: true }) },
             { weight: 2, arbitrary: fc.double({ min: 0, max: 3, noNaN: true }) },
             fc.double({ min: 990, max: 1010, noNaN: true }),
           ),
           weights: fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 30 }),
-          // Whether all that is left is taken, too.
+          // Whether all remaining permits are taken, too.
           fill: fc.boolean(),
         }),
       },
@@ -348,7 +348,7 @@ describe('in any schedule the bound is kept, every caller is served, and in call
             if (each.fill) for (let n = 8192; n >= 1; n /= 8) while (take(n));
           }
         }
-        // The last permit gets its time at the next reading of the clock, and expires a window later.
+        // The last permit gets its time with the next reading of the clock, and expires a window later.
         tested.explain()
         clock.advance(2000 + setBack)
         expect(tested.explain().limits[0]).toMatchObject({ remaining: limit, resetIn: 0 })
@@ -386,7 +386,7 @@ describe('in any schedule the bound is kept, every caller is served, and in call
 })
 
 describe('with demand above the limit nothing is left unused', () => {
-  /** How many permits half a minute gives when timers are up to 1.2 ms late. */
+  /** Returns the permits of half a minute when timers are up to 1.2 ms late. */
   async function used(options: LimitOptions, n = 1): Promise<NaiveCount> {
     const clock = new VirtualClock(500)
     const tested = limiter({ ...options, clock })

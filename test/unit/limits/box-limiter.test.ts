@@ -19,7 +19,7 @@ import { DistantBox } from './distant-box.js'
 import { NaiveCount } from './naive-count.js'
 import { pass } from '../../support/passing.js'
 
-/** A process that can be stopped: then no timer runs and no answer comes until it continues. */
+/** A process that can be stopped. While it is stopped, no timer runs and no answer arrives. */
 class Process implements Clock {
   stoppedUntil = -Infinity
   readonly limiter: BoxLimiter
@@ -114,7 +114,7 @@ describe('processes that are stopped, with slow and lost answers', () => {
             count.add(clock.now(), n)
             given.push(permit)
           } catch {
-            // It gave up, was refused, or an answer was lost.
+            // The call was given up or rejected, or an answer was lost.
           } finally {
             open--
           }
@@ -141,7 +141,7 @@ describe('processes that are stopped, with slow and lost answers', () => {
   }
 })
 
-/** A clock as a busy machine has it: it goes on between any two looks, and timers come up to a millisecond early. */
+/** The clock of a busy machine: time passes between any two readings, and timers come up to a millisecond early. */
 class RestlessClock implements Clock {
   readonly #clock: VirtualClock
   readonly #random: Random
@@ -203,7 +203,7 @@ describe('whenever time passes', () => {
 })
 
 describe('callers of one process', () => {
-  /** A limiter whose engine answers at once, and a note of who was given what when. */
+  /** Creates a limiter whose engine answers at once, and records the name and time of each permit. */
   function scene(options: BoxLimiterOptions) {
     const clock = new VirtualClock()
     const server = new Server(clock)
@@ -247,7 +247,7 @@ describe('callers of one process', () => {
     }
     callers(1)
     await pass(clock, 10)
-    // The first call of a process measures the latency.
+    // With its first call, a process measures the latency.
     expect([asked.splice(0), given]).toEqual([[0, 1], 1])
     given = 0
     callers(64)
@@ -272,7 +272,7 @@ describe('callers of one process', () => {
         () => notes.push(`given ${clock.now()}`),
         (error: unknown) => notes.push(`${(error as Error).name} ${clock.now()}`),
       )
-    // Its turn is after three windows of 1020 ms.
+    // The turn of this caller comes after three windows of 1020 ms.
     void late(2900)
     void late(3500)
     await pass(clock, 1)
@@ -280,9 +280,9 @@ describe('callers of one process', () => {
     const before = asked.length
     await pass(clock, 4000)
     expect(notes).toEqual(['a 0', 'TimedOutError 1', 'b 1020', 'c 2040', 'given 3060'])
-    // While they wait, they only learn of a pause, or of returned permits that come before their own.
+    // Waiters ask only about a pause, or about returned permits that come before their own.
     const looks = asked.slice(before).flatMap(({ units }) => units)
-    // The third asks again when the permit that was reserved for the second is used.
+    // The third caller asks again when the permit that was reserved for the second is used.
     expect(looks.filter(({ within }) => within >= 3060)).toHaveLength(1)
   })
 
@@ -317,7 +317,7 @@ describe('callers of one process', () => {
     await pass(clock, 50)
     call('d', 2)
     await pass(clock, 350)
-    // The window is longer by the moment for which a permit can be used.
+    // The window is longer by the time for which a permit can be used.
     expect(notes).toEqual(['c 0', 'd 105', 'a 210', 'b 315'])
   })
 
@@ -369,7 +369,7 @@ describe('callers of one process', () => {
       await pass(clock, 8000)
       expect(served).toEqual(Array.from({ length: 22 }, (_, caller) => caller))
       if (window !== 'calendar') expect(count.worst(1000)).toBeLessThanOrEqual(10)
-      // Of 66 with 10 a second, the last would come after six seconds.
+      // If all 66 callers had stayed, the last one would come after six seconds.
       expect(times.at(-1)).toBeLessThan(window === 'smooth' ? 3000 : 2300)
     })
   }
@@ -423,7 +423,7 @@ describe('callers of one process', () => {
       await pass(clock, 10_000)
       expect(times.filter(time => time < 400).length).toBeLessThanOrEqual(2)
       expect(times).toHaveLength(40)
-      // Evenly spaced permits follow those that were reserved before.
+      // Evenly spaced permits come after those that were already reserved.
       expect(times.at(-1)).toBeLessThan(window === 'sliding' ? 1100 : 5800)
       for (const name of ['limiter', 'other']) {
         const own = served.filter(each => each.startsWith(name))
@@ -471,7 +471,7 @@ describe('callers of one process', () => {
 test('a clock is known better the quicker an answer is, and measured again when it was set', () => {
   const offset = new ClockOffset()
   expect(offset.learn(1000, 10, 30)).toEqual([10, 30])
-  // 10 ms later by both clocks, but measured more closely.
+  // Both clocks are 10 ms later, and this measurement is more precise.
   expect(offset.learn(1010, 24, 26)).toEqual([24, 26])
   const [earliest, latest] = offset.learn(1110, 100, 160)
   expect(earliest).toBeCloseTo(124 - 0.134)
@@ -558,7 +558,7 @@ test('waiters for a share of this process alone go back to the engine when it is
   await pass(clock, 2500)
   expect(count.total).toBe(15)
   isAway = false
-  // The next that comes finds out.
+  // The next call notices that the engine is back.
   void limiter.tryAcquire()
   await pass(clock, 10)
   for (let caller = 60; caller < 90; caller++) call(caller)

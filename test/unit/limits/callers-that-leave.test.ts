@@ -4,7 +4,7 @@ import { Server } from './deciding-server.js'
 import { DistantBox } from './distant-box.js'
 import { pass } from '../../support/passing.js'
 
-/** A box that has used both permits of a second, and has three callers, two of which have a reservation. */
+/** Creates a box that has used both permits of a second and has three callers, two of them with a reservation. */
 async function threeCallers() {
   const clock = new VirtualClock(5000)
   const server = new Server(clock)

@@ -12,7 +12,7 @@ import { table } from '../../../apps/limits/table.js'
 const setting = { workers: 50, limit: 20, seconds: 10, mode: 'tasks' } as const
 const simulated = strategies.filter(strategy => strategy.simulated)
 
-/** The figures of all strategies that can be simulated, by name. */
+/** Returns the figures of all simulated strategies, by name. */
 async function played(trouble: Trouble, seconds: number = setting.seconds) {
   const own = { ...setting, seconds }
   const all = await Promise.all(
@@ -21,7 +21,7 @@ async function played(trouble: Trouble, seconds: number = setting.seconds) {
   return Object.fromEntries(all.map(one => [one.name, one]))
 }
 
-/** A call that arrives at once. */
+/** Returns a call that arrives at once. */
 const call = (asked: number, sent: number) => ({ asked, sent, arrived: sent })
 
 describe('figures', () => {
@@ -78,15 +78,15 @@ describe('strategies under the virtual clock', () => {
     const ours = ['sliding', 'calendar', 'smooth'].map(name => all[`signalbox ${name}`]!)
     for (const { calls, ideal, idleSeconds, orderKept: kept } of ours) {
       expect(calls).toBeGreaterThanOrEqual(0.98 * ideal)
-      // Before all callers are there, one alone can't use permits that come evenly spaced.
+      // Until all callers have come, a single one cannot use evenly spaced permits.
       expect(idleSeconds).toBeLessThanOrEqual(1)
       expect(kept).toBe(true)
     }
     expect(ours.map(one => one.worstWindow)).toEqual([20, 39, 20])
     expect(ours[1]!.worstCalendarSecond).toBe(20)
-    // All callers sleep, and none of them sees that the second has passed.
+    // All callers sleep, so none of them notices that the second has passed.
     expect(all['first caller refill']!.calls).toBe(20)
-    // A caller that has slept is not counted.
+    // This strategy does not count a caller that has slept.
     expect(all['counter, usual']!.worstCalendarSecond).toBeGreaterThan(20)
     expect(all['counter, packed']!.worstCalendarSecond).toBe(20)
     expect(all['scheduled refill']!.worstWindow).toBeGreaterThan(20)
@@ -116,7 +116,7 @@ describe('strategies under the virtual clock', () => {
 describe('the report', () => {
   const late = scenarios.find(({ name }) => name === 'late')!
 
-  /** The outcomes of a scenario that needs no service. */
+  /** Returns the outcomes of a scenario that needs no service. */
   function outcomes(scenario: Scenario): Promise<readonly Outcome[]> {
     return compare(simulated, setting, scenario, undefined as unknown as Service)
   }
@@ -139,7 +139,7 @@ describe('the report', () => {
   test('says how long it will take', () => {
     const [calm] = scenarios
     expect(secondsFor(simulated, setting, late)).toBe(1)
-    // Three with a guard and nine others: the first batch has a rehearsal.
+    // Three strategies have a guard, and nine do not. The first batch has a rehearsal.
     expect(secondsFor(simulated, setting, calm!)).toBe(Math.ceil(simulated.length / 4) * 13 + 6)
   })
 

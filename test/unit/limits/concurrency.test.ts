@@ -8,7 +8,7 @@ import { IndeterminateError, UnavailableError } from '../../../src/base/errors.j
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
 import { pass } from '../../support/passing.js'
 
-/** Boxes of one engine under a virtual clock; each is as in a process of its own. */
+/** Creates boxes of one engine under a virtual clock, each as in its own process. */
 function scene() {
   const clock = new VirtualClock(5000)
   const space = new MemorySpace(clock)
@@ -39,7 +39,7 @@ describe('concurrency of a box', () => {
         .limiter('api', options)
         .acquire()
         .then(() => given++)
-    // It is renewed while its box is connected.
+    // The share is renewed while its box is connected.
     await pass(clock, 100_000)
     expect(given).toBe(0)
     await engine.freeze()
@@ -64,7 +64,7 @@ describe('concurrency of a box', () => {
     expect(await shares(other)).toBe(1)
     second.release()
     await pass(clock, 1)
-    // The one that is left is of the first call, which continues.
+    // The remaining share belongs to the first call, which continues.
     expect(await shares(other)).toBe(1)
     first.release()
     await pass(clock, 1)
@@ -128,7 +128,7 @@ describe('concurrency of a box', () => {
 
   test.each([
     ['some time', 0],
-    // Longer than permits can be used.
+    // Longer than the time for which permits can be used.
     ['some time, and one reply a second and a half', 1500],
   ])('the same holds for several limiters at once whose requests and replies take %s', async (_, late) => {
     const all = [
@@ -142,7 +142,7 @@ describe('concurrency of a box', () => {
       const random = new Random(seed)
       const { clock, join } = scene()
       const [box, engine] = await join()
-      // As on a connection, each arrives after those that were sent before it.
+      // As on a connection, messages arrive in the order in which they were sent.
       const way = (): ((more?: number) => Promise<void>) => {
         let last = 0
         return (more = 0) => {

@@ -16,7 +16,7 @@ import { DistantBox } from './distant-box.js'
 import { NaiveCount } from './naive-count.js'
 import { pass } from '../../support/passing.js'
 
-/** An engine that can't be asked for limits. */
+/** Returns an engine that is unavailable for limits. */
 function awayEngine(): FaultInjectingEngine {
   const engine = new FaultInjectingEngine(
     new MemoryEngine('memory:test', new MemorySpace(systemClock), systemClock),
@@ -49,7 +49,7 @@ function withPeriods(per: number) {
   return { limits: [{ limit: LIMIT, per: PER }, calendar] }
 }
 
-/** With or without the report next to it. */
+/** Decides with or without an explanation. */
 async function decide(box: BoxLimiter, isTold: boolean): Promise<BoxDecision> {
   if (!isTold) return { permit: await box.tryAcquire(), explanation: undefined }
   const decision = await box.decide()
@@ -131,7 +131,7 @@ describe('a decision and what it reports are of one moment', () => {
               if (decision.permit) admitted++
               else refused++
               check(decision, count, clock.now(), asked)
-              // One call may be under way, and answers may come too late until the hold has grown.
+              // One call may already be under way, and answers may come too late until the hold has grown.
               expect(clock.now() - asked).toBeLessThanOrEqual(5 * 150)
             })
             decided.catch(() => undefined)

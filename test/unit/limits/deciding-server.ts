@@ -6,7 +6,7 @@ import {
   type Reserved,
 } from '../../../src/engine/limits/reserve-permits.js'
 
-/** An engine whose clock has nothing to do with that of its callers. */
+/** An engine whose clock is unrelated to the clock of its callers. */
 export class Server {
   #state: LimiterState | undefined
   readonly #clock: VirtualClock
@@ -23,7 +23,7 @@ export class Server {
   }
 }
 
-/** None of these limiters has a concurrency. */
+/** Must not be called: none of these limiters has a concurrency. */
 export const lock = (): never => {
   throw new Error('no lock is needed')
 }

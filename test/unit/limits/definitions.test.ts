@@ -11,7 +11,7 @@ const SECOND = 1000
 const MINUTE = 60_000
 const HOUR = 3_600_000
 const DAY = 86_400_000
-/** Time after which a limit that no process names any more ends. */
+/** Time after which a limit that no process names any more ends, in milliseconds. */
 const IN_FORCE = 5000
 
 /** The limits that a process names. */
@@ -25,7 +25,7 @@ function limit(permits: number, per: number, kind: WindowDefinition['kind'] = 's
 class Scene {
   state: LimiterState | undefined
 
-  /** Returns the number of permits, of `n`, that the process gets now. */
+  /** Returns the number of permits, at most `n`, that the process gets now. */
   ask(at: number, session: string, windows: Named, n: number): number {
     const units = Array.from({ length: n }, () => ({ n: 1, more: 0, within: 0 }))
     const { units: given } = this.answer(at, session, windows, units)
@@ -39,10 +39,10 @@ class Scene {
     units: readonly { n: number; more: number; within: number }[],
   ): Reserved {
     const rest = { limiter: 'it', horizon: 5000, hold: 20, returns: [], pause: undefined, explain: undefined }
-    // Long after any time that a window could be kept for.
+    // Later than the end of any window.
     const now = 30 * DAY + at
     const decision = reservePermits(this.state, { session, windows, units, ...rest }, now, now)
-    // As an engine keeps it: text.
+    // Copies the state through text, as an engine stores it.
     this.state = JSON.parse(JSON.stringify(decision.state), (_, value: unknown) =>
       value === null ? -Infinity : value,
     ) as LimiterState
@@ -65,7 +65,7 @@ const cases: Readonly<Record<string, readonly Step[]>> = {
     [8000, 'b', [second], 20, 20],
     [12_000, 'b', [second], 1, 1],
     [15_000, 'a', [second, minute], 60, 0],
-    // The first 20 have left the minute; 40 of a's and 21 of b's are in it.
+    // The first 20 permits have left the minute. It still has 40 of a and 21 of b.
     [60_100, 'a', [second, minute], 60, 0],
     [61_200, 'a', [second, minute], 60, 19],
     [62_300, 'a', [second, minute], 60, 20],
@@ -179,7 +179,7 @@ describe('definitions of one name that differ or change', () => {
     const scene = new Scene()
     scene.ask(0, 'a', [second, limit(1000, DAY), daily], 1)
     for (let turn = 1; turn < 500; turn++) scene.ask(turn * 100, 'a', [limit(20 + turn, MINUTE)], 1)
-    // That of the limit in force, and those of the two whose counts it does not have.
+    // The records of the limit in force, and of the two limits whose counts it lacks.
     expect(scene.state!.records).toHaveLength(3)
     expect(scene.ask(MINUTE, 'a', [daily], 10)).toBe(0)
   })

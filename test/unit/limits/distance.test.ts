@@ -7,7 +7,7 @@ import { DistantBox } from './distant-box.js'
 import { NaiveCount } from './naive-count.js'
 import { pass } from '../../support/passing.js'
 
-/** Shares one limit between boxes at these distances. */
+/** Creates boxes with these round trips, in milliseconds, which share one limit. */
 function scene(options: BoxLimiterOptions, ...roundTrips: number[]) {
   const clock = new VirtualClock(5000)
   const server = new Server(clock)
@@ -22,7 +22,7 @@ function scene(options: BoxLimiterOptions, ...roundTrips: number[]) {
   return { clock, boxes, count, during }
 }
 
-/** Busy for 40 of each 50 ms. */
+/** Describes a process that is busy for 40 of each 50 ms. */
 const busy = (time: number): number => (time % 50 < 40 ? time - (time % 50) + 40 : time)
 
 describe('a permit can be used for as long as the way takes', () => {
@@ -89,7 +89,7 @@ describe('a permit can be used for as long as the way takes', () => {
     boxes[0]!.work(60, count)
     await during(3000)
     const far = boxes[1]!
-    // One of twenty is away for at most 1.4 s.
+    // One of the twenty permits is away for at most 1.4 s.
     far.work(1, count)
     await during(3000)
     const farBefore = far.given.length
@@ -127,7 +127,7 @@ describe('a far box beside two near ones gets at least half of its fair share, a
       jitter: { request: jittery(random), answer: jittery(random) },
     }),
   }
-  /** With the part of the limit that the boxes use together at least: a hold of 600 ms makes short windows long. */
+  /** Limits, each with the minimum part that the boxes use together. A hold of 600 ms makes short windows long. */
   const limits: readonly (readonly [BoxLimiterOptions, duration: number, used: number])[] = [
     [{ limit: 1, per: 10_000 }, 120_000, 0.9],
     [{ limit: 5, per: 10_000 }, 60_000, 0.9],
@@ -158,7 +158,7 @@ describe('a far box beside two near ones gets at least half of its fair share, a
 
 describe('boxes that have not asked before, over a round trip of 50 ms', () => {
   const far = (number: number): number[] => Array.from({ length: number }, () => 50)
-  /** All begin with ten callers each. */
+  /** Starts ten callers in each box. */
   const join = (boxes: readonly DistantBox[], count: NaiveCount): void => {
     for (const box of boxes) box.work(10, count)
   }
@@ -169,7 +169,7 @@ describe('boxes that have not asked before, over a round trip of 50 ms', () => {
       const start = clock.now()
       join(boxes, count)
       expect(await during(10_000), window).toBeGreaterThanOrEqual(0.92 * 200)
-      // One round trip to learn of it, and one for the permit.
+      // One round trip to measure the latency, and one for the permit.
       expect(count.grants[0]!.at - start, window).toBeLessThanOrEqual(110)
       expect(count.worst(1000)).toBeLessThanOrEqual(20)
     }
@@ -199,7 +199,7 @@ describe('boxes that have not asked before, over a round trip of 50 ms', () => {
   )
 })
 
-/** Limits, with the lengths of their windows at the place from which calls leave. */
+/** Limits, with the lengths of their windows at the place that sends the calls. */
 const KINDS: readonly { options: BoxLimiterOptions; bounds: readonly [limit: number, per: number][] }[] = [
   { options: { limit: 7, per: 700 }, bounds: [[7, 700]] },
   { options: { limit: 300, per: 1000, batch: 20 }, bounds: [[300, 1000]] },

@@ -6,14 +6,14 @@ import type { ReservePermits } from '../../../src/engine/limits/reserve-permits.
 import { lock, type Server } from './deciding-server.js'
 import type { NaiveCount } from './naive-count.js'
 
-/** Whether a process does nothing at a time, and until when: the time itself when it does not. */
+/** Returns the time until which a process does nothing, or the time itself if the process is free. */
 export type FreeAt = (time: number) => number
 
 let boxes = 0
 
-/** A process that is so far away from its engine, and has time for timers and answers only now and then. */
+/** A process at a distance from its engine. It has time for timers and answers only now and then. */
 export class DistantBox implements Clock {
-  /** The way of question and answer together, in milliseconds. */
+  /** Round-trip time of a request and its answer, in milliseconds. */
   roundTrip: number
   /** Additional delay of each request or answer, in milliseconds. */
   jitter = { request: (): number => 0, answer: (): number => 0 }
@@ -21,7 +21,7 @@ export class DistantBox implements Clock {
   /** Number of its requests. */
   asked = 0
   readonly limiter: BoxLimiter
-  /** When each permit was given here. */
+  /** Times at which this process got a permit. */
   readonly given: number[] = []
   readonly #clock: VirtualClock
   readonly #server: Server
@@ -48,7 +48,7 @@ export class DistantBox implements Clock {
     return { cancel: () => timer.cancel() }
   }
 
-  /** Callers that want one permit after the other. */
+  /** Starts callers that acquire one permit after another. */
   work(callers: number, count: NaiveCount): void {
     const call = async (): Promise<void> => {
       await this.limiter.acquire()
@@ -62,7 +62,7 @@ export class DistantBox implements Clock {
   async #ask(request: ReservePermits): Promise<PermitReservation> {
     this.asked++
     const earliest = this.now()
-    // A message under way travels on while the process stands still.
+    // A message under way continues to travel while the process is stopped.
     await new Promise<void>(resolve => this.#clock.after(this.roundTrip / 2 + this.jitter.request(), resolve))
     const reserved = this.#server.decide(request)
     await new Promise<void>(resolve => this.after(this.roundTrip / 2 + this.jitter.answer(), resolve))

@@ -6,7 +6,10 @@ import { BoxLimiters } from '../../../src/limits/remote/box-limiter.js'
 import { lock, Server } from './deciding-server.js'
 import { pass } from '../../support/passing.js'
 
-/** A limiter of one call an hour whose permit is refunded while the engine fails, and how many were returned by when. */
+/**
+ * Refunds the permit of a limiter of one call an hour while the engine fails. Returns the later requests: their times
+ * and numbers of returned permits.
+ */
 async function refunded(failure: Error, closeAfter?: number) {
   const clock = new VirtualClock(5000)
   const server = new Server(clock)

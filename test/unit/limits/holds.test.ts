@@ -24,7 +24,7 @@ describe('the hold that a process asks for', () => {
     const meter = new LatencyEstimator()
     meter.note(2, 1000)
     meter.note(3, 1010)
-    // A process that was stopped uses several permits too late, and has an answer late.
+    // A stopped process uses several permits too late, and receives an answer late.
     for (const [taken, now] of [
       [1900, 3000],
       [1500, 3000],
@@ -71,7 +71,7 @@ function window(kind: WindowDefinition['kind'], limit: number, per: number): Win
   return { kind, limit, per, hold, guard: hold, timeZone: '' }
 }
 
-/** A step of one process after some time: it asks with its hold, returns permits, or both. */
+/** A step of one process after some time: a request with its hold, a return of permits, or both. */
 const step = fc.record({
   after: fc.oneof(
     fc.constant(0),
@@ -87,11 +87,11 @@ const step = fc.record({
     maxLength: 6,
   }),
   within: fc.constantFrom(0, 300, Infinity),
-  /** The places of usable permits that it returns. */
+  /** Positions of the usable permits that it returns. */
   returns: fc.array(fc.nat(), { maxLength: 3 }),
 })
 
-/** Permits that may be used at any time from the one moment to the other. */
+/** Permits that may be used at any time within an interval. */
 interface Usable {
   readonly n: number
   readonly at: number
@@ -130,7 +130,7 @@ describe('with any holds of processes, no window has more than its limit', () =>
   ])('$name', ({ windows }) => {
     let permits = 0
     const most = Math.min(...windows.map(({ limit }) => limit))
-    // If it takes many permits to reach the limit, each asks for as many more.
+    // With a high limit, each request asks for more permits.
     const scale = Math.max(1, Math.floor(most / 8))
     const longest = Math.min(...windows.map(({ kind, per }) => (kind === 'calendar' ? per / 2 : Infinity)))
     fc.assert(
@@ -176,7 +176,7 @@ describe('with any holds of processes, no window has more than its limit', () =>
             if (n === 0) continue
             permits += n
             const from = at - Math.max(hold - told, 0)
-            // An instant that was rounded up is no later than a rounding error.
+            // Instants are rounded up, so no permit is usable before now.
             expect(from).toBeGreaterThanOrEqual(now)
             usable.push({ n, at, from, until: at + told })
           }

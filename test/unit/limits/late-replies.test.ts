@@ -6,13 +6,16 @@ import { Server } from './deciding-server.js'
 import { DistantBox } from './distant-box.js'
 import { pass } from '../../support/passing.js'
 
-/** A box close to its engine, which has measured that, and which gets one reply late: milliseconds. */
+/**
+ * Creates a box close to its engine. It has measured the latency, and then gets one reply late, by this many
+ * milliseconds.
+ */
 async function lateOnce(options: BoxLimiterOptions, late: number) {
   const clock = new VirtualClock(5000)
   const box = new DistantBox(clock, new Server(clock), 2, options)
   const { limiter } = box
   void limiter.acquire()
-  // The permit counts no longer.
+  // The permit no longer counts.
   await pass(clock, 6000)
   const delays = [late]
   box.jitter.answer = () => delays.shift() ?? 0

@@ -12,7 +12,7 @@ import { limiter, VirtualClock, type LimiterOptions, type Permit } from '../../.
 import { useFakeRuntime } from '../../support/fake-runtime.js'
 import { pass, settled } from '../../support/passing.js'
 
-/** A limiter under a clock of its own, and a note of who was given what when. */
+/** Creates a limiter with its own clock, and records the name and time of each permit. */
 function scene(options: LimiterOptions, start = 1000) {
   const clock = new VirtualClock(start)
   const limit = limiter({ ...options, clock })
@@ -64,7 +64,7 @@ describe('tryAcquire', () => {
   test('never overtakes the waiters, but takes what they leave free', async () => {
     const { clock, limit, notes, ask } = scene({ limit: 3, per: '1s' })
     void ask('a')
-    // One of three is as good as taken.
+    // One of the three permits is reserved for the waiter.
     expect(limit.tryAcquire(3)).toBeUndefined()
     expect(limit.tryAcquire(2)).toBeDefined()
     expect(limit.tryAcquire()).toBeUndefined()
@@ -100,7 +100,7 @@ describe('acquire', () => {
   test('a permit is counted when its caller continues, not when the line was looked at', async () => {
     const { clock, limit } = scene({ limit: 3, per: '1s' })
     const at: number[] = []
-    // Each caller works for a while before the next one gets its own.
+    // Each caller works for a while before the next one gets its permit.
     const work = async (): Promise<void> => {
       await limit.acquire()
       clock.freeze(100)
@@ -139,7 +139,7 @@ describe('acquire', () => {
     )
     for (const name of 'abcdefg') void ask(name)
     await pass(clock, 30_000)
-    // The period ends at 2000, that is after 500.
+    // The period ends at 2000, 500 ms after the start.
     expect(notes).toEqual(['a 0', 'b 0', 'c 1000', 'd 1000', 'e 2000', 'f 2500', 'g 3000'])
   })
 
@@ -197,7 +197,7 @@ describe('acquire', () => {
     const { clock, notes, ask } = scene({ limit: 2, per: '1s' })
     for (const name of 'abcdef') void ask(name)
     await settled()
-    // A stopped process: nothing runs for a while, then everything that was due.
+    // A stopped process: nothing runs for a while, and then everything that is due.
     clock.freeze(1450)
     clock.advance(0)
     await settled()
@@ -462,7 +462,7 @@ describe('setLimit', () => {
   test.each([
     ['sliding', 0],
     ['calendar', 0],
-    // A tenth of an hour after the first.
+    // A tenth of an hour after the first permit.
     ['smooth', 360_000],
   ] as const)(
     '%s: a raised limit lets callers in as if it had always been the limit',
@@ -787,7 +787,7 @@ test('a wall clock that is set forward is noticed within a minute', async () => 
     void limit.acquire().then(() => (given = true))
     await vi.advanceTimersByTimeAsync(90_000)
     expect(given).toBe(false)
-    // As after a night in which the machine was suspended.
+    // The machine was suspended for a night.
     vi.setSystemTime(Date.UTC(2026, 0, 2, 7))
     await vi.advanceTimersByTimeAsync(61_000)
     expect(given).toBe(true)

@@ -11,7 +11,7 @@ export class NaiveCount {
     return this.#sum(grant => grant.at <= end && end - grant.at < length)
   }
 
-  /** The most that were given in any half-open interval of this length. */
+  /** Returns the maximum number of permits in any half-open interval of this length. */
   worst(length: number): number {
     let worst = 0
     let sum = 0
@@ -24,7 +24,7 @@ export class NaiveCount {
     return worst
   }
 
-  /** The most that were given in any period of the clock. */
+  /** Returns the maximum number of permits in any period of the clock. */
   worstPeriod(length: number): number {
     const periods = new Map<number, number>()
     for (const { at, n } of this.grants) {

@@ -13,12 +13,12 @@ import { SharedRing } from '../../../src/limits/threads/shared-ring.js'
 import { NaiveCount } from './naive-count.js'
 import { pass, settled } from '../../support/passing.js'
 
-/** By the virtual clock. */
+/** Start of the virtual clock. */
 const START = 1e6
 /** A Monday, on the hour. */
 const MONDAY = Date.UTC(2026, 5, 1, 12)
 
-/** Creates threads that share limits, all on one virtual clock, and their wall clock. */
+/** Creates threads that share limits on one virtual clock, and their wall clock. */
 function scene(options: SharedLimiterOptions, wallStart = MONDAY) {
   const clock = new VirtualClock(START)
   const wall = { offset: wallStart - START }
@@ -31,7 +31,7 @@ function scene(options: SharedLimiterOptions, wallStart = MONDAY) {
   return { clock, wall, readWall, handle, thread }
 }
 
-/** A few limits of any kinds, for a second or so. */
+/** Returns a few limits of any kinds, with windows of about a second. */
 function someLimits(random: Random, most = 8): LimitOptions[] {
   return Array.from({ length: 1 + random.below(3) }, () => ({
     limit: 1 + random.below(most),
@@ -42,7 +42,7 @@ function someLimits(random: Random, most = 8): LimitOptions[] {
 
 /**
  * Returns messages about limits that the grants break.
- * @param grants in order, by the monotonic and by the wall clock
+ * @param grants in order, with times by the monotonic and by the wall clock
  */
 function broken(limits: readonly LimitOptions[], jitter: number, grants: readonly Given[]): string[] {
   const count = new NaiveCount()
@@ -57,7 +57,7 @@ function broken(limits: readonly LimitOptions[], jitter: number, grants: readonl
       const inGuard = grants.some(({ wallAt }) => wallAt % length >= length - jitter)
       return wallCount.worstPeriod(length) > limit || inGuard ? [`calendar of ${limit} in ${length}`] : []
     }
-    // Rounding aside.
+    // The window, without rounding errors.
     const memory = length + jitter - 1e-4
     const tooMany = count.worst(memory) > limit
     const interval = memory / limit
@@ -90,7 +90,7 @@ describe('threads that share windows of all kinds', () => {
       const held: (Given & { readonly own: Permit })[] = []
       const seen: Given[] = []
       for (let step = 0; step < 80; step++) {
-        // Fractions, so that no moment is one at which something comes back.
+        // Fractions, so that no permit comes back at exactly such a moment.
         clock.advance(random.fraction() * (random.below(8) === 0 ? 3000 : 200))
         const own = threads[random.below(3)]!
         const n = 1 + random.below(most)
@@ -98,7 +98,7 @@ describe('threads that share windows of all kinds', () => {
         const expected = local.explain(n)
         const explained = own.explain(n)
         expect(explained.readyIn, label).toBeCloseTo(expected.readyIn, 2)
-        // By the wall clock a wait that is over can be one of a rounding error.
+        // By the wall clock, the rest of a wait can be a rounding error.
         if (expected.readyIn === 0 || expected.readyIn > 0.01) {
           expect(explained.waitsFor, label).toBe(expected.waitsFor)
         }
@@ -118,7 +118,7 @@ describe('threads that share windows of all kinds', () => {
           const until = readWall() + random.below(800)
           own.pauseUntil(until)
           local.pauseUntil(until)
-          // The threads keep it to a sixteenth of a second.
+          // The threads store the pause with a resolution of a sixteenth of a second.
           clock.advance(Math.max(until - readWall(), 0) + 63)
         }
         const permit = own.tryAcquire(n)
@@ -213,7 +213,7 @@ describe('threads that share windows of all kinds', () => {
       expect(used, `seed ${seed}`).toBeLessThanOrEqual(limit)
       lost += limit - used
     }
-    // Three who move the same time at once can leave it twice.
+    // If three threads move the same time at once, the time can remain in memory twice.
     expect(lost).toBeLessThan(refunds / 100)
   })
 
@@ -236,7 +236,7 @@ describe('threads that share windows of all kinds', () => {
       await Promise.all(all.flat())
       served[0]!.forEach(([index, at], place) => {
         expect(index, `seed ${seed}`).toBe(place)
-        // A stamp is rounded up, for each that waits for the one before.
+        // A time is rounded up for each waiter that waits for another one.
         expect(Math.abs(at - served[1]![place]![1]), `seed ${seed}`).toBeLessThan(0.1)
       })
     }
@@ -247,13 +247,14 @@ describe('threads that share windows of all kinds', () => {
       const { clock, thread } = scene({ limit: 6, per: 120, window })
       const threads = [thread(), thread(), thread()]
       const order: number[] = []
-      // In runs of different lengths, so that a thread has many callers before others have their first.
+      // The callers come in runs of different lengths, so that a thread has many callers before others have their
+      // first.
       const callers = Array.from({ length: 24 }, (_, index) =>
         threads[Math.floor(index / (1 + (index % 4))) % 3]!.acquire().then(() => order.push(index)),
       )
       await pass(clock, 5000)
       await Promise.all(callers)
-      // Those that are there together are taken together.
+      // Callers whose turns come at the same time may be served in any order.
       const together = window === 'smooth' ? 1 : 6
       const runs = Array.from({ length: 24 / together }, (_, run) =>
         order.slice(together * run, together * (run + 1)).sort((a, b) => a - b),
@@ -333,7 +334,7 @@ describe('a calendar that threads share', () => {
     const [one, other] = [thread(), thread()]
     expect(one.tryAcquire()).toBeDefined()
     wall.offset -= 3_600_000
-    // One of them sees it; the other one has never seen the hour before.
+    // One thread has seen the change of the clock. The other has never seen the time before it.
     expect(other.tryAcquire()).toBeUndefined()
     expect(one.tryAcquire()).toBeUndefined()
     expect(one.explain()).toMatchObject({ readyIn: 1000, limits: [{ remaining: 0, resetIn: 1000 }] })
@@ -378,7 +379,7 @@ describe('a calendar that threads share', () => {
       const late = slow.tryAcquire() !== undefined
       task = undefined
       expect([late, ...given].filter(Boolean).length, `stop ${stop}`).toBeLessThanOrEqual(4)
-      // In the last period one caller was given the one permit, no matter which caller asks next.
+      // In the last period, one caller got the only permit, no matter which caller asks next.
       expect(thread().tryAcquire(), `stop ${stop}`).toBeUndefined()
       clock.advance(1000)
       expect(thread().tryAcquire(), `stop ${stop}`).toBeDefined()
@@ -396,7 +397,7 @@ describe('a calendar that threads share', () => {
         if (++readings === reading) throw new Error('ended')
       })
       expect(() => ended.while(limiter => limiter.tryAcquire(2))).toThrow('ended')
-      // The permits that it had claimed are lost for at most this period.
+      // The permits that the thread had claimed are lost for at most this period.
       one.tryAcquire()
       clock.advance(500)
       one.tryAcquire()
@@ -421,7 +422,7 @@ describe('even spacing that threads share', () => {
           Interrupted,
           Interrupted,
         ]
-        // So that the spacing has been published before.
+        // Publishes the spacing first.
         expect(one.while(limiter => limiter.tryAcquire())).toBeDefined()
         clock.advance(10)
         let steps = 0
@@ -476,7 +477,7 @@ describe('even spacing that threads share', () => {
     expect(one.tryAcquire()).toBeDefined()
     const waiting = one.acquire()
     await settled()
-    // Its thread stands still.
+    // The thread of the first waiter stalls.
     clock.freeze(250)
     expect(other.tryAcquire()).toBeUndefined()
     clock.advance(0)
@@ -524,7 +525,7 @@ test('grants of several that are not written are written by others, whichever is
 /** Calls `task` before each access to shared memory. */
 function betweenAtomics(task: () => void): void {
   const { load, store, compareExchange, sub } = Atomics
-  // No spies, which would keep the arguments of millions of calls.
+  // Avoids spies, which would keep the arguments of millions of calls.
   const interrupted =
     <Arguments extends unknown[], Result>(access: (...args: Arguments) => Result) =>
     (...args: Arguments): Result => {
@@ -540,10 +541,10 @@ function betweenAtomics(task: () => void): void {
   vi.stubGlobal('Atomics', Object.assign(Object.create(Atomics) as typeof Atomics, replaced))
 }
 
-/** A thread to which things happen whenever it looks at a clock. */
+/** A thread that the test interrupts at each reading of a clock. */
 class Interrupted implements Clock {
   busy = false
-  /** Its last readings of each clock. */
+  /** Its last reading of each clock. */
   readAt = 0
   wallReadAt = 0
   readonly #clock: VirtualClock
@@ -573,7 +574,7 @@ class Interrupted implements Clock {
     return this.#clock.after(delay, task)
   }
 
-  /** No other thread uses it meanwhile. */
+  /** Runs a task with the limiter of this thread. The thread is busy meanwhile. */
   while<T>(task: (limiter: SharedLimiter) => T): T {
     this.busy = true
     try {
@@ -584,7 +585,7 @@ class Interrupted implements Clock {
   }
 }
 
-/** Threads on one place of which others continue, and time passes, whenever one is between two steps. */
+/** Threads on one place. Between two steps of one thread, others may continue and time may pass. */
 class Crowd {
   readonly #clock: VirtualClock
   readonly #random: Random
@@ -600,13 +601,13 @@ class Crowd {
     this.#threads = Array.from({ length: life.size }, () => new Interrupted(handle, clock, readWall, between))
   }
 
-  /** One that is not in the middle of something does something. */
+  /** Lets one of the idle threads act. */
   act(): void {
     const idle = this.#threads.filter(({ busy }) => !busy)
     if (idle.length > 0) this.#life.act(idle[this.#random.below(idle.length)]!)
   }
 
-  /** To be called between two steps: the others seldom continue there. */
+  /** Occasionally lets others continue. Call it between two steps. */
   sometimes(): void {
     if (this.#random.below(20) === 0) this.#between()
   }
@@ -622,7 +623,10 @@ class Crowd {
   }
 }
 
-/** A crowd: its size, the number and the durations of pauses of all, in milliseconds, and the work of one. */
+/**
+ * A crowd: its size, the probability and the durations of pauses of all threads, in milliseconds, and the work of one
+ * thread.
+ */
 interface CrowdLife {
   readonly size: number
   readonly pauses: number

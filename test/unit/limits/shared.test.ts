@@ -11,7 +11,7 @@ import { PermitWaiter } from '../../../src/limits/local/permit-waiter.js'
 import { Waiters } from '../../../src/base/waiters.js'
 import { pass, settled } from '../../support/passing.js'
 
-/** A queue of callers, each with the number of permits it wants. */
+/** Creates a queue of callers, each with its number of permits. */
 function queue(turns: ThreadTurns, ...wanted: number[]): Waiters<PermitWaiter> {
   const made = new Waiters<PermitWaiter>(new VirtualClock(), {
     timeOver: () => undefined,
@@ -66,7 +66,7 @@ describe('a ring in shared memory', () => {
 })
 
 describe('threads in a queue', () => {
-  /** Two threads of whom each sees the time of the test. */
+  /** Creates two threads that share memory and see the time of the test. */
   function twoThreads(now: () => number): readonly [ThreadTurns, ThreadTurns] {
     const memory = new SharedArrayBuffer(TURNS_BYTES)
     return [new ThreadTurns(memory, now), new ThreadTurns(memory, now)]
@@ -113,7 +113,7 @@ describe('threads in a queue', () => {
     slow.stand(lines[1], false)
     own.stand(lines[2], false)
     const { arrival } = lines[2].first!
-    // However long they have been standing there: they may have nothing to look for.
+    // The time since they joined the queue does not matter: they may have had nothing to check.
     now += 1000
     expect(own.passOver(arrival, 150)).toBe(false)
     now += 100
@@ -122,7 +122,7 @@ describe('threads in a queue', () => {
     now += 150
     expect(own.passOver(arrival, 150)).toBe(true)
     expect(own.before(arrival)).toBe(3)
-    // It comes after all, and keeps its place.
+    // The thread appears after all, and gets its place back.
     gone.stand(lines[0], false)
     expect(own.before(arrival)).toBe(5)
   })
@@ -148,7 +148,7 @@ describe('a limiter that is shared', () => {
     limit.tryAcquire(2)!.refund()
     expect(left()).toBe(2)
     expect(limit.tryAcquire(2)).toBeDefined()
-    // Two slots of three are free no more, and one is in use: nothing may be had for having looked past it.
+    // Two of three slots are no longer free, and one is in use. Skipping a slot gives no permit.
     expect([left(), limit.tryAcquire()]).toEqual([0, undefined])
   })
 
@@ -263,13 +263,13 @@ describe('a limiter that is shared', () => {
 })
 
 describe('a thread that was ended while many of its callers waited', () => {
-  /** Threads that share five a second, and one that stands before them and never comes. */
+  /** Creates threads that share five permits a second, and a thread before them that never continues. */
   function scene() {
     const clock = new VirtualClock(systemClock.now())
     const { handle } = sharedLimiter({ limit: 5, per: '1s' })
     const gone = new ThreadTurns(handle.turns, () => clock.now())
     gone.stand(queue(gone, ...Array.from({ length: 500 }, () => 1)), false)
-    // A permit that no waiter takes stays there for a while.
+    // A permit that no waiter takes stays available for a while.
     clock.advance(1000)
     return { clock, limiter: new SharedLimiter(handle, clock, Date.now) }
   }

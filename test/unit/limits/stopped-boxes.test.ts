@@ -15,7 +15,7 @@ beforeEach(() => {
 })
 afterEach(() => void vi.restoreAllMocks())
 
-/** Boxes with a number of callers each want one limit. */
+/** Creates boxes that share one limit, each with a number of callers. */
 function scene(callers: readonly number[], limit = LIMIT, roundTrip = 2) {
   const clock = new VirtualClock(5000)
   const server = new Server(clock)
@@ -35,7 +35,7 @@ async function partsWithin(duration: number, { clock, boxes }: ReturnType<typeof
   return boxes.map(({ given }, index) => given.length - before[index]!)
 }
 
-/** The longest time without a permit since then. */
+/** Returns the longest time without a permit since `since`. */
 function longestGap({ grants }: NaiveCount, since: number): number {
   const times = grants.map(({ at }) => at).filter(at => at >= since)
   return Math.max(...times.slice(1).map((time, index) => time - times[index]!))
@@ -74,7 +74,7 @@ test('eight boxes of which five are stopped half of the time use four fifths of 
     const phase = random.below(4000)
     box.freeAt = time => ((time + phase) % 4000 < 2000 ? time + 2000 - ((time + phase) % 4000) : time)
   }
-  // At first each takes itself for the only one, and reserves as much.
+  // At first, each box assumes that it is the only one and reserves accordingly.
   await pass(clock, 10_000)
   const start = clock.now()
   const before = count.total
@@ -113,7 +113,7 @@ test('a box with many callers has what those with few leave', async () => {
   await pass(all.clock, 5000)
   const parts = await partsWithin(20_000, all)
   expect(parts.reduce((sum, part) => sum + part)).toBeGreaterThanOrEqual(0.97 * 20 * LIMIT)
-  // It holds a quarter of a window, and each of the others one permit.
+  // The busy box holds a quarter of a window, and each of the others one permit.
   expect(parts[0]! / parts[1]!).toBeGreaterThan(2.5)
   for (const box of all.boxes.slice(1)) box.freeAt = time => Math.max(time, 1e9)
   await pass(all.clock, 4000)
@@ -125,7 +125,7 @@ test('a far box with many callers has what those with few leave', async () => {
   const all = scene([500, ...Array.from({ length: 15 }, () => 1)], 200, 200)
   await pass(all.clock, 5000)
   const parts = await partsWithin(20_000, all)
-  // A window is longer by a hold of 230 ms.
+  // A hold of 230 ms makes the windows longer.
   expect(parts.reduce((sum, part) => sum + part)).toBeGreaterThanOrEqual(0.79 * 20 * 200)
 })
 
@@ -143,12 +143,12 @@ test('a box that was stopped once continues at full speed', async () => {
 
 test('delays that recur are covered', async () => {
   const { clock, boxes, count } = scene([60])
-  // Each takes a quarter of a second, three times in a second.
+  // The process stops for a quarter of a second, three times a second.
   boxes[0]!.freeAt = time => (time % 333 < 250 ? time - (time % 333) + 250 : time)
   await pass(clock, 5000)
   const before = count.total
   await pass(clock, 20_000)
-  // Windows are longer by as much.
+  // The windows are longer by the same time.
   expect(count.total - before).toBeGreaterThanOrEqual(0.7 * 20 * LIMIT)
   expect(count.worst(WINDOW)).toBeLessThanOrEqual(LIMIT)
 })

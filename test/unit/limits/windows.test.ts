@@ -10,7 +10,7 @@ import { NaiveCount } from './naive-count.js'
 
 const HOUR = 3_600_000
 
-/** One question to a window: after some time, for some permits; answered at once or when it is ready. */
+/** One request to a window: after some time, for some permits. It is answered at once or when the window is ready. */
 interface Ask {
   readonly after: number
   readonly n: number
@@ -38,19 +38,19 @@ const asks = fc
 
 const permits = (n: number, refund?: number): Ask => ({ after: 0, n, waits: true, refund })
 
-/** Takes grants back while others of the very same time stay. */
+/** Requests that refund grants while others of exactly the same time stay. */
 const AT_ONE_TIME: [number, Ask[]] = [
   5,
   [permits(5), permits(1), permits(1, 2), permits(2), permits(1), permits(1, 2)],
 ]
 
-/** The next permit comes free within the rounding of a time. */
+/** Requests whose next permit becomes free within the rounding of a time. */
 const JUST_AFTER: [number, Ask[]] = [
   3,
   [permits(1), { ...permits(1), after: 5.820766091346742e-11 }, permits(1), permits(1), permits(1, 4)],
 ]
 
-/** Plays asks with a window; its state goes through a copy each time, as it does in an engine. */
+/** Plays requests with a window. The state is copied each time, as in an engine. */
 function play(window: Window, all: readonly Ask[], check: (at: number, n: number) => void): NaiveCount {
   const count = new NaiveCount()
   const given: { at: number; n: number }[] = []
@@ -101,7 +101,7 @@ describe('a sliding window', () => {
           const ready = window.readyAt(state, now, n, 0)
           expect(ready === now).toBe(used + n <= limit)
           expect(count.within(1000, ready) + n).toBeLessThanOrEqual(limit)
-          // Not a moment later than needed; before now there was less.
+          // `ready` is not later than needed: just before it, there were too few permits.
           if (ready - 1e-6 >= now) expect(count.within(1000, ready - 1e-6) + n).toBeGreaterThan(limit)
           if (ready > now && !waits) continue
           now = ready
@@ -318,7 +318,7 @@ describe('an even spacing', () => {
     window.take(state, 1, 0, 0)
     window.take(state, 1, 103, 5)
     expect(window.readyAt(state, 103, 1, 0)).toBeCloseTo(200)
-    // Only as far as a timer may be late.
+    // The next permits make up only for the lateness of a timer, up to 5 ms.
     window.take(state, 1, 290, 5)
     expect(window.readyAt(state, 290, 1, 0)).toBeCloseTo(385)
   })
@@ -384,7 +384,7 @@ describe('a calendar', () => {
     const window = new CalendarWindow(5, 1000, 0, new EqualPeriods(1000))
     const state = window.empty()
     window.take(state, 1, 50_000, 0)
-    // A little: the period that was counted is waited for.
+    // The clock was set back a little: the window waits for the period that it counted.
     expect(window.readyAt(state, 49_990, 1, 0)).toBe(50_000)
     expect(window.allows(state, 49_990, 1, 0)).toBe(false)
     window.rebase(state, 7500)
@@ -427,7 +427,7 @@ describe('a calendar', () => {
     window.refund(state, 2, 1500)
     window.refund(state, 1, 3500)
     expect(window.readyAt(state, 600, 1, 0)).toBe(3000)
-    // As many periods are known as can be given ahead.
+    // The state keeps as many periods as can be given ahead.
     for (let at = 4500; at < 100_000; at += 1000) window.take(state, 1, at, 0, at - 3000)
     expect(state.before).toHaveLength(3 * 4)
   })
@@ -445,11 +445,11 @@ describe('the days of a time zone', () => {
     ['Europe/Berlin', '2026-10-25T00:30:00Z', '2026-10-24T22:00:00.000Z', 25],
     ['America/New_York', '2026-11-01T12:00:00Z', '2026-11-01T04:00:00.000Z', 25],
     ['Asia/Kolkata', '2026-05-05T00:00:00Z', '2026-05-04T18:30:00.000Z', 24],
-    // Lord Howe moves its clocks by half an hour.
+    // Lord Howe Island moves its clocks by half an hour.
     ['Australia/Lord_Howe', '2026-04-04T18:00:00Z', '2026-04-04T13:00:00.000Z', 24.5],
-    // Here the hour after midnight was left out, so that the day began at one o'clock.
+    // Here the clocks skipped the hour after midnight, so the day began at one o'clock.
     ['America/Sao_Paulo', '2018-11-04T12:00:00Z', '2018-11-04T03:00:00.000Z', 23],
-    // The 30th of December was left out altogether.
+    // Here the clocks skipped the 30th of December.
     ['Pacific/Apia', '2011-12-29T12:00:00Z', '2011-12-29T10:00:00.000Z', 24],
     ['UTC', '2026-06-01T00:00:00Z', '2026-06-01T00:00:00.000Z', 24],
     ['UTC', '2026-05-31T23:59:59.999Z', '2026-05-31T00:00:00.000Z', 24],
@@ -479,7 +479,7 @@ test('a sum that is rounded is never less than it is', () => {
       fc.double({ min: 0, max: 1e10, noNaN: true }),
       (time, duration) => {
         const sum = addRoundedUp(time, duration)
-        // In whole numbers, where nothing is rounded.
+        // Compares integers, which are not rounded.
         expect(exact(sum) >= exact(time) + exact(duration)).toBe(true)
         expect(sum).toBeLessThanOrEqual((time + duration) * (1 + 2 ** -51))
       },
@@ -489,7 +489,10 @@ test('a sum that is rounded is never less than it is', () => {
   expect(addRoundedUp(-Infinity, 1000)).toBe(-Infinity)
 })
 
-/** A double as a whole number of units so small that every double up to 2^1024 is one. */
+/**
+ * Returns a double as an integer number of units. The unit is so small that this is exact for every double up to
+ * 2^1024.
+ */
 function exact(value: number): bigint {
   const view = new DataView(new ArrayBuffer(8))
   view.setFloat64(0, value)

@@ -24,7 +24,7 @@ import { routeOf } from '../../../src/console/page/route.js'
 import { instrument } from '../../../src/opentelemetry/index.js'
 import { freePort } from '../../../apps/chaos/servers/free-port.js'
 
-/** The active context follows the asynchronous calls, as with the SDK for Node. */
+/** A context manager whose active context follows asynchronous calls, like that of the SDK for Node. */
 class Followed implements ContextManager {
   readonly #storage = new AsyncLocalStorage<Context>()
   readonly #none: Context
@@ -64,7 +64,7 @@ beforeAll(() => {
 })
 afterAll(() => context.disable())
 
-/** Everything that can be reported about locks, limits and stores, each in every way that the page names. */
+/** Causes everything that can be reported about locks, limits and stores, in every way that the page names. */
 async function everything(): Promise<void> {
   await using box = await open('memory:')
   await box.election('clerk').lead(() => undefined)
@@ -74,7 +74,7 @@ async function everything(): Promise<void> {
   await ofStores(box)
 }
 
-/** A grant, a hand-over, a wait that is over, and a loss. */
+/** Causes a grant, a handover, a wait that times out, and a loss. */
 async function ofLocks(box: Box): Promise<void> {
   const grant = await box.mutex('a').acquire()
   const next = box.mutex('a').acquire()
@@ -90,7 +90,7 @@ async function ofLocks(box: Box): Promise<void> {
   })
 }
 
-/** A release that fails, and a request while the engine is unreachable. */
+/** Causes a failed release, and a request while the engine is unreachable. */
 async function ofAnOutage(): Promise<void> {
   const engine = new FaultInjectingEngine(openMemory('memory:'))
   await using box = await open({ engine })
@@ -101,7 +101,7 @@ async function ofAnOutage(): Promise<void> {
   engine.restore()
 }
 
-/** Permits, a refusal, waits that can't be met or are over, and a pause. */
+/** Causes permits, a refusal, waits that cannot be met or time out, and a pause. */
 async function ofLimits(box: Box): Promise<void> {
   const limiter = box.limiter('api', { limit: 3, per: '1m' })
   await limiter.acquire(2)
@@ -111,7 +111,7 @@ async function ofLimits(box: Box): Promise<void> {
   await limiter.pauseUntil(Date.now() + 60_000)
 }
 
-/** A transaction that was applied, its repetition, one that was lost, one that failed, and single writes. */
+/** Causes an applied transaction, its repetition, a lost one, a failed one, and single writes. */
 async function ofStores(box: Box): Promise<void> {
   const store = box.store('bank')
   const add = () => store.transaction(['a', 'b'], transaction => transaction.put('a', 1), { id: 'one' })
@@ -147,7 +147,7 @@ test('metrics cover locks, limits and stores, and the dashboard uses only these'
     using _instrumented = instrument({ meterProvider, lockName: keys => keys[0]! })
     await everything()
   }
-  // The channels have no listener any more.
+  // The channels no longer have a listener.
   await everything()
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
   const value = (name: string, labels: string): number =>
@@ -403,7 +403,7 @@ test("limits and stores have spans, as children of the caller's span, and failed
       await task()
       trace.getActiveSpan()!.end()
     })
-  // They share a commit: the one that commits settles the other.
+  // The transactions share a commit. The one that commits settles the other one.
   await Promise.all(
     ['one', 'other'].map(name =>
       within(name, () => store.transaction([name], transaction => transaction.put(name, 1))),

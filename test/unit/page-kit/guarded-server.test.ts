@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test, vi, type TestContext } from 'vitest'
 import { GuardedServer, type Answer } from '../../../src/page-kit/guarded-server.js'
 
-/** Returns the reply of a server to a request for this host, from this page. */
+/** Returns the reply of a server to a request for this host, from a page with this origin. */
 function ask(port: number, host: string, origin?: string): Promise<readonly [number, string]> {
   return new Promise((resolve, reject) => {
     request(

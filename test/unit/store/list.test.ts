@@ -6,11 +6,11 @@ import { openMemory } from '../../../src/engines/memory/open.js'
 import { FaultInjectingEngine } from '../../../packages/conformance/src/fault-injecting-engine.js'
 import { keysOf, listed } from '../../../packages/conformance/src/listing.js'
 
-/** A box whose operations are recorded. */
+/** Opens a box that records its operations. */
 async function recorded(url: string) {
   const engine = new FaultInjectingEngine(openMemory(url))
   const box = await Box.join(engine, systemClock)
-  /** The numbers of values that were read at once, since the last call. */
+  /** Returns the number of values of each read since the last call. */
   const reads = (): number[] =>
     engine.operations.splice(0).flatMap(each => (each.type === 'read' ? [each.keys.length] : []))
   return { engine, box, reads, [Symbol.asyncDispose]: () => box.close() }

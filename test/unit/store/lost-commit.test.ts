@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { IndeterminateError } from '../../../src/base/errors.js'
 import { openTestBox, type Fault, type TestBox } from '../../../src/testing/index.js'
 
-/** Adds 1 to a value over a box whose next commit has this fault. */
+/** Adds 1 to a value with a box whose next commit has this fault. */
 async function increment(box: TestBox, fault: Fault, id?: string): Promise<boolean> {
   box.fail(fault, { operations: ['commit'], times: 1 })
   const transaction = box

@@ -7,7 +7,7 @@ import { UnavailableError } from '../../../src/base/errors.js'
 import { WATCH_READ_INTERVAL } from '../../../src/engine/contract.js'
 import { ScriptedEngine, settle } from '../core/scripted-engine.js'
 
-/** A box that no hint reaches, and another one of the same place. */
+/** Opens a box that receives no hints, and another box of the same place. */
 async function deafAndOther(url: string) {
   const clock = new VirtualClock()
   const engine = new FaultInjectingEngine(openMemory(url))

@@ -15,7 +15,7 @@ afterEach(async () => {
   vi.useRealTimers()
 })
 
-/** Ways to advance the time of a box, and their preparation. */
+/** Ways to advance the time of a box, with their preparation. */
 const ways: Readonly<Record<string, { begin(): void; advance(box: TestBox, ms: number): Promise<void> }>> = {
   'its own clock': { begin: () => undefined, advance: (box, ms) => box.advance(ms) },
   'fake timers, by advance': {
@@ -84,7 +84,7 @@ for (const [way, { begin, advance }] of Object.entries(ways)) {
     await limiter.acquire(2)
     await advance(box, 59_999)
     expect(await limiter.tryAcquire()).toBeUndefined()
-    // A permit counts from the end of the time in which it could be used.
+    // A permit counts from the end of the time for which it could be used.
     await advance(box, 1001)
     expect(await limiter.tryAcquire()).toBeDefined()
   })
@@ -104,7 +104,7 @@ for (const [way, { begin, advance }] of Object.entries(ways)) {
   })
 }
 
-/** Calls this when no microtask is left. */
+/** Calls the task when no microtask is left. */
 function queueAll(task: () => void): void {
   let left = 20
   const next = (): void => void Promise.resolve().then(() => (--left > 0 ? next() : task()))

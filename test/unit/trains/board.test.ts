@@ -13,7 +13,10 @@ import { InputError, type Geography, type Place } from '../../../apps/trains/inp
 import type { LockInUse, LockUser } from '../../../apps/trains/lock-in-use.js'
 import type { Message } from '../../../apps/trains/messages/message.js'
 
-/** Stations on a line to the north, a degree apart, with a platform for each direction: `A1` and `A2` are at `A`. */
+/**
+ * Returns stations on a line to the north, a degree apart, with a platform for each direction: `A1` and `A2` are at
+ * `A`.
+ */
 function lineOf(patterns: readonly string[], placed = 'ABCDE'): Geography {
   return {
     patterns: patterns.map(pattern => pattern.split(' ')),
@@ -30,7 +33,7 @@ function networkOf(patterns: readonly string[], placed?: string): Network {
   return new Network(names, lineOf(patterns, placed))
 }
 
-/** The tracks by the names of their stations. */
+/** Returns the tracks, each by the names of its stations. */
 function tracks(network: Network): string[] {
   const { stations, tracks } = network.diagram()
   const letter = (station: number): string => stations[station]!.name.at(-1)!
@@ -115,7 +118,7 @@ describe('the network', () => {
   })
 })
 
-/** Settles messages as they come to be applied. */
+/** Settles the messages of a train in the order in which they are applied. */
 function settle(scene: Scene, train: string, ...steps: readonly string[]): void {
   for (const [index, step] of steps.entries()) {
     const about = { id: `${train}:${index}`, train }
@@ -171,7 +174,7 @@ describe('the scene', () => {
     expect(scene.frame()).toHaveLength(6)
     expect(scene.frame()).toHaveLength(6)
     settle(scene, 'new', 'A1', 'B1')
-    // The new one, and five of the others.
+    // The new train, and five of the others.
     expect(scene.frame()).toHaveLength(6)
     expect(scene.standing()).toHaveLength(41)
     expect(scene.frame()).toHaveLength(23)
@@ -264,7 +267,7 @@ describe('the server of the page', () => {
     open.push(server)
     return server
   }
-  /** The status of an answer to a request for a path, as it is, by this name of the host. */
+  /** Returns the status of a response to a request for a path, unchanged, with this name of the host. */
   function statusFor(url: string, name: string, path = '/', method = 'GET'): Promise<number | undefined> {
     return new Promise((resolve, reject) => {
       const headers = { host: `${name}:${new URL(url).port}` }
@@ -322,7 +325,7 @@ describe('the server of the page', () => {
   })
 
   test('closes after a page has received what was sent', async () => {
-    // More than a socket holds.
+    // More than a socket buffers.
     const title = 'x'.repeat(16 << 20)
     const server = await serve(0, { ...first, title })
     const { url } = server

@@ -15,13 +15,13 @@ import type {
 export class SharedState {
   readonly values = new Map<string, string>()
   readonly ids = new Set<string>()
-  /** Committed transactions, by id, in order. */
+  /** Committed transactions by ID, in order. */
   readonly commits: string[] = []
   /** Whether every call fails, as with a server that is down. */
   isDown = false
 }
 
-/** A transaction over the named keys alone; nothing is written before `commit`. */
+/** A transaction over the named keys only. Nothing is written before `commit`. */
 export class FakeTransaction implements Transaction {
   readonly #state: SharedState
   readonly #keys: readonly string[]
@@ -61,10 +61,11 @@ export class FakeTransaction implements Transaction {
 }
 
 /**
- * A store for tests without an engine: each transaction takes some turns of the event loop and then happens at once.
+ * A store for tests without an engine. Each transaction takes some turns of the event loop, and then is applied at
+ * once.
  */
 export class FakeStore implements TrainStore {
-  /** A killed process commits nothing and sends nothing any more. */
+  /** Whether its process was killed. A killed process no longer commits or sends anything. */
   killed = false
   readonly #state: SharedState
   readonly #turns: () => number
@@ -115,7 +116,7 @@ export class FakeStore implements TrainStore {
   }
 }
 
-/** A store as a run sees it, which waits for no outage. */
+/** Returns the store of a run that does not wait for outages. */
 export function runStore(store: TrainStore, run = 'run'): RunStore {
   const outages = new Outages(0, new Log({ write: () => undefined }, 'error'), systemClock)
   return new RunStore(store, run, task => outages.retryDuringOutage(task))

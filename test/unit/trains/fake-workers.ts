@@ -16,21 +16,21 @@ interface FakeProcess extends WorkerProcess {
 const silent = new Log({ write: () => undefined }, 'error')
 
 /**
- * Worker processes without processes: the real worker over a fake store. What either side sends arrives some turns of
- * the event loop later, in order; one that is killed stops between two turns, as a process does.
+ * Worker processes without real processes: the real worker over a fake store. Messages arrive some turns of the event
+ * loop later, in order. A killed worker stops between two turns, as a process does.
  */
 export class FakeWorkers {
   readonly processes: FakeProcess[] = []
   /** The sessions that were revoked. */
   readonly revoked: string[] = []
-  /** Maximum number of messages that a process had at a time, sent and not acknowledged. */
+  /** Maximum number of messages that a process had received and not acknowledged at a time. */
   mostInFlight = 0
   /** Number of messages that were sent to a process after it was killed. */
   sentInVain = 0
   readonly #state: SharedState
   readonly #turns: () => number
 
-  /** @param turns how many turns of the event loop something takes. */
+  /** @param turns returns the number of turns of the event loop that the next event takes */
   constructor(state: SharedState, turns: () => number = () => 1) {
     this.#state = state
     this.#turns = turns
@@ -108,7 +108,7 @@ export class FakeWorkers {
   }
 }
 
-/** Delivers in order, each message some turns after the one before it. */
+/** Delivers messages in order, each some turns after the one before it. */
 class Pipe<Message> {
   readonly #turns: () => number
   readonly #receive: (message: Message) => void

@@ -37,7 +37,7 @@ function told(findings: readonly Finding[]): readonly string[] {
 
 const fixture = (name: string, choice: Partial<TimetableChoice> = {}) => read(join(fixtures, name), choice)
 
-/** `08:05 t1#1 move B`: a message on one line. */
+/** Returns a message on one line: `08:05 t1#1 move B`. */
 function line({ message, time = NaN }: TimedMessage): string {
   const { type, train } = message
   const where = 'location' in message ? message.location : 'to' in message ? message.to : ''
@@ -240,7 +240,7 @@ describe('the trips of a date', () => {
   })
 })
 
-/** Writes a feed of stops A and B and a trip t1, except for the given files. */
+/** Writes a feed with the stops A and B and a trip t1. Given files replace the defaults. */
 async function writeFeed({
   stops = 'stop_id\nA\nB',
   trips = 't1,s',
@@ -286,7 +286,7 @@ describe('a feed with faults', () => {
   test('times of a first or last stop are estimated from the next ones', async () => {
     const { messages, repairs } = await fixture('spoiled')
     const texts = messages.map(line)
-    // From C at 9:12 to E at 9:22 a stop takes 5 minutes.
+    // The train goes from C at 9:12 to E at 9:22, so each stop takes 5 minutes.
     expect(texts.filter(text => text.includes('t2#1'))).toEqual([
       '9:00 t2#1 create A',
       '9:05 t2#1 move B',
@@ -296,7 +296,7 @@ describe('a feed with faults', () => {
       '9:27 t2#1 move F',
       '9:27 t2#1 delete',
     ])
-    // None begins before its day.
+    // No train begins before its day.
     expect(texts.filter(text => text.includes('t3#1'))[0]).toBe('0:00 t3#1 create A')
     expect(repairs.filter(text => text.includes('estimated'))).toEqual(
       [

@@ -7,7 +7,7 @@ import { Findings, type Finding } from '../../../apps/trains/input/findings.js'
 import type { TimedMessage } from '../../../apps/trains/input/source.js'
 import { Log } from '../../../apps/trains/log/log.js'
 
-/** The bytes of a text in pieces of the given size. */
+/** Yields the bytes of a text in pieces of the given size. */
 async function* pieces(text: string | Uint8Array, size: number): AsyncGenerator<Uint8Array> {
   const bytes = Buffer.from(text)
   for (let begin = 0; begin < bytes.length; begin += size) yield bytes.subarray(begin, begin + size)
@@ -146,7 +146,7 @@ describe('messages as lines of JSON', () => {
   })
 })
 
-/** A clock that stands still but for its sleepers. */
+/** A clock that advances only while a caller sleeps. */
 class SleepersClock implements Clock {
   time = 1000
   readonly slept: number[] = []

@@ -16,7 +16,10 @@ beforeEach(() => {
   state = new SharedState()
 })
 
-/** Applies a message as a worker would, with just the keys that its type names; gives event and details in one. */
+/**
+ * Applies a message as a worker would, with only the keys that its type names. Returns the event and the details in one
+ * object.
+ */
 async function apply(incoming: object, types = registry) {
   const message = types.validate(incoming)
   const type = types.typeOf(message)
@@ -190,7 +193,7 @@ describe('a further message type', () => {
       event: 'dead-lettered',
       failure: expect.stringContaining('LOC_A is not a key of the message'),
     }
-    // Among others, too, although one of those has named the key.
+    // The message also fails together with others, although one of them has named the key.
     const settled = await Promise.all([messages, others].map(run => processor.process(run)))
     expect(settled).toMatchObject([[{ event: 'created' }, given], [{ event: 'created' }]])
     expect(lines.map(line => JSON.parse(line) as unknown)).toMatchObject([

@@ -17,7 +17,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-/** The complaint about a command line that is refused. */
+/** Returns the message about a rejected command line. */
 function refusal(...args: string[]): string {
   expect(() => readOptions(args)).toThrow(CommanderError)
   return complaints
@@ -102,7 +102,7 @@ describe('the command line', () => {
       input: { days: 1, speed: 1800 },
       kill: 4,
     })
-    // Days without a speed are run as fast as possible.
+    // Without a speed, days are run as fast as possible.
     expect(readOptions(['--watch', '--days', '24'])).toMatchObject({
       input: { days: 24, speed: undefined },
       kill: 0,
@@ -116,7 +116,7 @@ describe('the command line', () => {
   test('keeps locks for viewers as long as the speed allows', () => {
     const dwell = (...args: string[]): number => readOptions(args).dwell
     expect(dwell('--watch', '--speed', '300')).toBe(500)
-    // Others must not time out meanwhile.
+    // The maximum is a second, so that other workers do not time out.
     expect(dwell('--watch', '--speed', '1')).toBe(1000)
     expect(dwell('--watch', '--speed', '100000')).toBe(0)
     expect(dwell('--speed', '300')).toBe(0)

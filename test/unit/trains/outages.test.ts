@@ -19,7 +19,7 @@ function start(maxOutage: number) {
   return { outages: new Outages(maxOutage, log, clock), time, events }
 }
 
-/** A task that fails with the errors, one after another, and then is done. */
+/** Returns a task that fails with these errors, one after another, and then succeeds. */
 function failing(...errors: Error[]): () => Promise<string> {
   return async () => {
     const error = errors.shift()

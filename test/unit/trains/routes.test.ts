@@ -13,13 +13,16 @@ function placeOf(message: Message): string | undefined {
   return (message as Placed).place
 }
 
-/** Workers that get messages by routes and finish them in any order, each its own in the order it got them. */
+/**
+ * Workers that receive messages by routes. The workers finish in any order, but each one finishes its messages in
+ * order.
+ */
 class Crew {
   readonly #routes: Routes
   readonly #queues: Message[][]
-  /** Messages in the order in which they were finished. */
+  /** Messages in the order in which workers finished them. */
   readonly finished: Message[] = []
-  /** By message: the worker that got it. */
+  /** By message: the worker that received it. */
   readonly workers = new Map<string, number>()
   #sequence = 0
 
@@ -56,7 +59,7 @@ class Crew {
   }
 }
 
-/** Trains that run up and down a line of places, a step each in turn. */
+/** Yields moves of trains up and down a line of places. All trains move one step in turn. */
 function* alongALine(places: number, trains: number, steps: number): Generator<Placed> {
   const cycle = 2 * (places - 1)
   for (let step = 0; step < steps; step++) {
@@ -100,7 +103,7 @@ describe('routes', () => {
     const messages = [...alongALine(40, 30, 400)]
     for (const [index, message] of messages.entries()) {
       crew.add(message)
-      // Only of trains with messages under way is it known where they were before.
+      // The routes know the earlier place of a train only while it has messages under way.
       if (index % 256 === 255) crew.finishAll()
     }
     crew.finishAll()
@@ -117,7 +120,7 @@ describe('routes', () => {
     }
     expect(Math.min(...counts)).toBeGreaterThan((0.6 * late.length) / 4)
     expect([...ofPlace.values()].every(workers => workers.size === 1)).toBe(true)
-    // A train that runs from end to end meets three borders on 39 steps.
+    // A train that runs from end to end crosses three borders in 39 steps.
     expect(changes / late.length).toBeLessThan(0.1)
   })
 

@@ -25,7 +25,9 @@ afterEach(() => {
   rmSync(folder, { recursive: true })
 })
 
-/** Trains that go to and fro; each ends where it began, and one message of each is out of place. */
+/**
+ * Returns the messages of trains that shuttle. Each train ends where it began, and one of its messages is out of place.
+ */
 function shuttles(trains: number): Message[] {
   const messages: object[] = []
   for (let train = 0; train < trains; train++) {
@@ -69,7 +71,7 @@ const silentOutput = { isTTY: false, write: () => true } as unknown as NodeJS.Wr
 
 const log = new Log({ write: () => undefined }, 'error')
 
-/** The stores of this test, also for a run that is abandoned and never ends. */
+/** Returns the stores over the state of this test. A run that is abandoned and never ends keeps using this state. */
 const stores = () => {
   const own = state
   return { store: (run: string) => runStore(new FakeStore(own), run) }

@@ -18,7 +18,7 @@ import type { StartWorker } from '../../../apps/trains/supervisor/worker-process
 import { SharedState } from './fake-store.js'
 import { FakeWorkers } from './fake-workers.js'
 
-/** Trains that run round a few locations, some of their messages out of place. */
+/** Returns the messages of trains that circle a few locations. Some messages are out of place. */
 function traffic(trains: number, moves: number): Message[] {
   const messages: Message[] = []
   const add = (train: number, step: number, message: object) =>
@@ -250,9 +250,9 @@ describe('a worker that dies', () => {
     const run = supervise(messages, { processes: 1, kills: 6, state, workers })
     await run.supervisor.start()
     await run.supervisor.deliver(batched(messages))
-    // Much is on its way here, so the last may come too late.
+    // Many messages are under way here, so the last kill may come too late.
     expect(run.killing.done.length).toBeGreaterThanOrEqual(4)
-    // Nothing more is sent to a process that was killed.
+    // The supervisor sends nothing more to a process that was killed.
     expect(run.workers.sentInVain).toBe(0)
     expect(run.differences()).toEqual([])
   })
@@ -270,7 +270,7 @@ describe('a worker that dies', () => {
     expect(run.killing.done).toEqual([])
     expect(run.supervisor.perWorker.map(({ replaced }) => replaced)).toEqual([0, 1, 0])
     await run.supervisor.finish()
-    // As the fake processes say: the fourth one replaced the second.
+    // The values that the fake processes report. The fourth process replaced the second.
     expect(run.supervisor.perWorker.map(({ peakMemory }) => peakMemory)).toEqual([1000, 4000, 3000])
     expect(run.workers.revoked).toEqual(['session 2'])
     expect(run.lines).toContainEqual(expect.objectContaining({ event: 'worker died', worker: 2 }))
@@ -299,7 +299,7 @@ describe('a worker that dies', () => {
       const process = workers.start(events)
       if (workers.processes.length <= 2) return process
       const send: typeof process.send = message => {
-        // The first message starts it.
+        // Holds the first message back, because it starts the worker.
         if (start) process.send(message)
         else start = () => process.send(message)
       }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Slot } from '../../../apps/trains/supervisor/slot.js'
 import { Turns } from '../../../apps/trains/supervisor/turns.js'
 
-/** A worker that takes messages and has a number of them to do. */
+/** Returns a ready worker with a number of messages to do. */
 function slotWith(number: number, messages: number): Slot {
   const slot = new Slot(number)
   slot.ready = true
@@ -18,7 +18,7 @@ function add(slot: Slot, messages: number): void {
   }
 }
 
-/** Sends a worker a number of messages. */
+/** Sends a worker up to `most` messages. Returns their numbers. */
 function send(turns: Turns, slot: Slot, most: number): readonly number[] {
   const batch = slot.take(most)
   turns.sent(slot, batch.length)
@@ -37,7 +37,7 @@ test('the maximum number of workers have a turn, and the longest-waiting one get
   const [one, two] = slots.map(slot => (slot.number < 3 ? send(turns, slot, 10) : []))
   expect(numbers()).toEqual([1, 2])
   settle(slots[1]!, two!)
-  // It goes to the end of the line, where the first one comes after it.
+  // The second worker goes to the end of the queue, and the first one then comes after it.
   add(slots[1]!, 10)
   settle(slots[0]!, one!)
   expect(numbers()).toEqual([2, 3])
@@ -56,7 +56,7 @@ test('a worker is sent nothing more after a full turn while others wait', () => 
   settle(slots[1]!, send(turns, slots[1]!, 10))
   expect(turns.look(slots)).toEqual([slots[0]])
   send(turns, slots[0]!, 3000)
-  // None waits.
+  // No other worker waits.
   expect(turns.maySend(slots[0]!)).toBe(true)
 })
 

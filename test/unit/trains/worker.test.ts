@@ -33,7 +33,7 @@ import { FakeStore, runStore, SharedState } from './fake-store.js'
 const create: Message = { id: 'm1', type: 'create', train: 'T', location: 'A' } as Message
 const classic: Limits = { lockWait: 10, lease: 120_000, lockTries: 10, attempts: 3 }
 
-/** A store that throws the given errors first, one a transaction, and then works. */
+/** Creates a store that throws the given errors, one per transaction, and then works. */
 function failing(...errors: Error[]) {
   const works = new FakeStore(new SharedState())
   const tried: TransactionOptions[] = []
@@ -50,7 +50,10 @@ function failing(...errors: Error[]) {
   return { store, tried }
 }
 
-/** A store that commits its first transaction, throws the given errors, one a transaction, and then works. */
+/**
+ * Creates a store that commits its first transaction but loses the reply. It throws the given errors, one per
+ * transaction, and then works.
+ */
 function committingWithoutReply(...errors: Error[]) {
   const { store, tried } = failing(...errors)
   const works = new FakeStore(new SharedState())
@@ -73,7 +76,7 @@ function committingWithoutReply(...errors: Error[]) {
 }
 
 const refusals = (number: number) => Array.from({ length: number }, () => new BusyError('the lock is held'))
-/** Limits for a number of attempts with one try each. */
+/** Returns limits with a number of attempts, and one try each. */
 const once = (attempts: number): Limits => ({ ...classic, lockTries: 1, attempts })
 
 /** Applies the message to the store, and returns the log lines. */
@@ -111,7 +114,7 @@ describe('a message is tried', () => {
     const { settlement, events, lines, slept } = await process(store)
     expect(settlement).toMatchObject({ event: 'created' })
     expect(tried).toHaveLength(12)
-    // Half of the longest pauses, which grow with each try of an attempt.
+    // Half of the maximum pauses, which grow with each try of an attempt.
     expect(slept).toEqual([5, 10, 15, 20, 25, 30, 35, 40, 45, 5])
     expect(events).toEqual([
       ...Array<string>(10).fill('not all locks acquired'),
@@ -128,7 +131,7 @@ describe('a message is tried', () => {
     const { store, tried } = failing(...Array.from({ length: 30 }, () => new BusyError('the lock is held')))
     const { settlement, lines } = await process(store)
     expect(settlement).toEqual({ event: 'dead-lettered', lockWait: 0, failure: 'the lock is held' })
-    // The last one asks whether the message is committed.
+    // The last transaction checks whether the message is committed.
     expect(tried).toHaveLength(31)
     expect(lines.at(-1)).toMatchObject({
       level: 'error',
@@ -329,7 +332,7 @@ describe('consecutive messages of a train', () => {
 })
 
 describe('queues of trains', () => {
-  /** Queues of items such as `a1`: the first of train `a`; everything that happened is logged. */
+  /** Creates queues of items such as `a1`, the first of train `a`. Logs everything that happens. */
   function queuesOf(limits: Partial<QueueLimits>, turns: (item: string) => number = () => 1) {
     const runs: string[] = []
     const log: string[] = []

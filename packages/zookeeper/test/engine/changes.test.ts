@@ -3,7 +3,7 @@ import type { ZooKeeper } from '../../src/index.js'
 import { Changes } from '../../src/engine/changes.js'
 import { QueueReads } from '../../src/engine/queue.js'
 
-/** Counts requests, numbers the nodes of each parent, and answers in the next tick. */
+/** A client that counts requests, numbers the nodes of each parent, and answers in the next tick. */
 class CountingClient {
   readonly sent: string[] = []
   readonly #nodes = new Map<string, string[]>()

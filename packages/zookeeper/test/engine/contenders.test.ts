@@ -11,13 +11,13 @@ const exclusive = { key: 'k', mode: 'exclusive' } as const
 const shared = { key: 'k', mode: 'shared' } as const
 const permits = (count: number, max = 3): Claim => ({ key: 'k', mode: 'permits', permits: count, max })
 
-/** As the server formats the number. */
+/** Formats a number as the server does. */
 function digits(sequence: number): string {
   const size = String(Math.abs(sequence)).padStart(sequence < 0 ? 9 : 10, '0')
   return sequence < 0 ? `-${size}` : size
 }
 
-/** The states of a queue of these claims, oldest first. */
+/** Returns the states of a queue of these claims, oldest first. */
 function states(claims: readonly Claim[], first = 0): string[] {
   const names = claims.map((claim, index) => nodePrefix(GUID, claim) + digits((first + index) | 0))
   const contenders = contendersOf([...names].reverse())
@@ -104,7 +104,7 @@ describe('the queue of a key', () => {
       const now = states(claims)
       expect(states([...claims, exclusive]).slice(0, -1)).toEqual(now)
       expect(now[0]).toBe('free')
-      // Granted at the same time are readers, or permits that fit, and no contender behind a waiter.
+      // Only readers, or permits that fit, are granted at the same time. No contender behind a waiter is granted.
       const free = claims.filter((_, index) => now[index] === 'free')
       const taken = free.reduce((sum, claim) => sum + (claim.mode === 'permits' ? claim.permits : 0), 0)
       expect(taken).toBeLessThanOrEqual(3)
@@ -116,7 +116,7 @@ describe('the queue of a key', () => {
 
 describe('a node and its twins', () => {
   const guid = (index: number): string => `${String(index).padStart(8, '0')}-89ab-4def-8123-456789abcdef`
-  /** The nodes that a bridge creates for a claim in one transaction. */
+  /** Returns the nodes that a bridge creates for a claim in one transaction. */
   const bridged = (claim: Claim, index: number, first: number): [string, string, ...string[]] => {
     const [twin, ...more] = twinPrefixes(guid(index), claim)
     return [
@@ -125,7 +125,7 @@ describe('a node and its twins', () => {
       ...more.map(prefix => prefix + digits((first + 2) | 0)),
     ]
   }
-  /** The states of a queue in which only some requests are bridged. */
+  /** Returns the states of a queue in which only some requests are bridged. */
   function mixedStates(claims: readonly Claim[], isBridged: (index: number) => boolean, first = 0): string[] {
     let next = first
     const parties = claims.map((claim, index) => {
@@ -179,7 +179,7 @@ describe('a node and its twins', () => {
     expect(contendersOf([behind, node]).map(({ name }) => name)).toEqual([node, behind])
   })
 
-  /** The text by which Curator sorts a name if it looks for these words, one after another. */
+  /** Returns the text by which Curator sorts a name if it looks for these words, one after another. */
   const sortedBy = (name: string, ...words: readonly string[]): string =>
     words.reduce(
       (rest, word) => rest.slice(rest.includes(word) ? rest.lastIndexOf(word) + word.length : 0),
@@ -199,7 +199,7 @@ describe('a node and its twins', () => {
         expect(ofMutex.filter(isNumber).length).toBe(isShared ? 0 : 1)
         const ofReadWriteLock = names.map(name => sortedBy(name, '__READ__', '__WRIT__'))
         expect(ofReadWriteLock.filter(isNumber).length).toBe(1)
-        // Its readers look for these words in the whole name.
+        // The readers of Curator look for these words in the whole name.
         expect(names.filter(name => name.includes('__WRIT__')).length).toBe(isShared ? 0 : 1)
         for (const rest of [...ofMutex, ...ofReadWriteLock])
           expect(isNumber(rest) || rest > digits(2 ** 31 - 1)).toBe(true)
@@ -216,7 +216,7 @@ describe('a node and its twins', () => {
   })
 
   test('an earlier release counts the node itself, and no twin that it does not know', () => {
-    // The names that it took for contenders when a node had one twin.
+    // The names that an earlier release took for contenders, when a node had one twin.
     const known = /(?:-lock-|__lock__|-__WRIT__|-latch-)(-?\d{9,10})$/
     expect(bridged(exclusive, 1, 4).map(name => known.test(name))).toEqual([true, true, false])
   })

@@ -22,9 +22,9 @@ const CLIENTS = 12
 /** A server with one node, which garbles, truncates or inflates its replies when the test says so. */
 class GarblingServer extends ScriptedServer {
   readonly #random: Random
-  /** Number of replies from now on that are bad. */
+  /** Number of further replies to garble. */
   bad = 0
-  /** Number of replies that were bad. */
+  /** Number of garbled replies. */
   count = 0
 
   constructor(seed: number) {
@@ -62,7 +62,7 @@ class GarblingServer extends ScriptedServer {
     switch (this.#random.below(8)) {
       case 0:
         return void socket.end(frame.subarray(0, at))
-      // A client that received too great a length waits for the rest; the silence ends the connection.
+      // A client that received too great a length waits for the rest. The silence then ends the connection.
       case 1:
         return void socket.write(frame.subarray(0, at))
       case 2:
@@ -78,7 +78,7 @@ class GarblingServer extends ScriptedServer {
   }
 }
 
-/** The requests, and the parts that every reply has if the client accepts it. */
+/** The requests, with checks of the parts that every accepted reply has. */
 const ASKED: readonly ((zk: ZooKeeper) => Promise<void>)[] = [
   async zk => expect((await zk.create('/created')).path).toBeTypeOf('string'),
   async zk => expect((await zk.getData('/a')).data).toBeInstanceOf(Buffer),
@@ -109,7 +109,7 @@ test('a server that garbles its replies costs a connection, and nothing waits fo
           if (error instanceof ConnectionLossError) lost++
         }
         server.bad = 0
-        // It may have learned of the end of its session, and then reports that; otherwise it continues as before.
+        // The client may have learned of the end of its session, and then reports it. Otherwise it continues as before.
         const next = await zk.getData('/a').catch((error: unknown) => error)
         if (next instanceof SessionExpiredError) zk = await ZooKeeper.connect(address)
         else expect(next).toMatchObject({ data: Buffer.from('data') })

@@ -10,7 +10,7 @@ import { settled } from '../../../../test/support/passing.js'
 const claim = { key: 'key', mode: 'exclusive' } as const
 const node = (number: number): string => `x-lock-000000000${number}`
 
-/** A request whose node is the second in a queue that the test changes. */
+/** Starts a request whose node is the second in a queue that the test changes. */
 function start() {
   const clock = new VirtualClock()
   const reports: string[] = []

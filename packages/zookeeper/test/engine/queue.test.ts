@@ -52,7 +52,7 @@ class NumberingServer extends ScriptedServer {
     writeStat(writer.text(prefix + digits), this.#zxid)
   }
 
-  /** In random order, like servers. */
+  /** Lists names in random order, like servers. */
   #list(writer: JuteWriter): void {
     const names = [...this.#nodes.keys()].map(path => path.slice(path.lastIndexOf('/') + 1))
     const rolled = names.map(name => ({ name, roll: this.#random.below(1_000_000) }))
@@ -65,7 +65,7 @@ let server: NumberingServer
 
 afterEach(() => server.close())
 
-/** Names in the order in which they were created. */
+/** Creates nodes, and returns their names in the order of their creation. */
 async function create(zk: ZooKeeper, count: number): Promise<string[]> {
   const names: string[] = []
   for (let index = 0; index < count; index++) {
@@ -88,7 +88,7 @@ test('beyond the last number and with negative numbers, the order is that of the
   expect(names[3]).toMatch(/-lock--2147483648$/)
   expect(names[6]).toMatch(/-lock--000000007$/)
   for (let round = 0; round < 5; round++) expect(await queue(zk)).toEqual(names)
-  // The numbers alone would give another order.
+  // The numbers alone give another order.
   expect(contendersOf(names.toReversed()).map(({ name }) => name)).not.toEqual(names)
 
   // A node that is deleted during the check is omitted.

@@ -13,7 +13,7 @@ const DAY = 1440 * MINUTE
 const place = parseZooKeeperUrl('zookeeper://server/place')
 const paths = new NodePaths(place.root)
 
-/** The nodes of a server, as far as values need them, with its own clock. */
+/** The nodes of a server with its own clock, as far as values need them. */
 class Tree {
   now = Date.UTC(2001, 0)
   readonly #nodes = new Map<
@@ -22,7 +22,7 @@ class Tree {
   >()
   #zxid = 0n
 
-  /** The server, as a client sees it. */
+  /** Returns the server as a client sees it. */
   client(): ZooKeeper {
     const client = {
       sync: () => Promise.resolve(),
@@ -80,7 +80,6 @@ beforeEach(() => {
 })
 afterEach(() => shiftWallClock(0))
 
-/** A box of its own on the server. */
 function box() {
   const values = new Values({ place, paths, clock: systemClock, time: new ServerTime() } as BoxContext)
   const client = tree.client()
@@ -125,12 +124,12 @@ for (const [way, jump] of [
   })
 
 test('an id is kept for its retention by the server’s clock, from the change on', async () => {
-  // The server time that this client knows is long ago when it writes.
+  // The server time that this client knows is long past when it writes.
   const writer = box()
   await writer.commit('key', '1')
   tree.now += 50 * MINUTE
   expect(await writer.commit('key', '2', 'id')).toMatchObject({ state: 'committed' })
-  // Written again, together with the existing IDs.
+  // Writes the value again, together with the existing IDs.
   await box().commit('key', '3')
   await box().commit('key', undefined, 'second')
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { VirtualClock } from '../../../../src/base/clock.js'
 import { Reconnector } from '../../../../src/engine/kit/reconnector.js'
 
-/** A server that a test starts and stops. */
+/** A server that the test starts and stops. */
 class Server {
   attempts = 0
   isUp = true
@@ -20,7 +20,7 @@ function start() {
   return { server, clock, reconnector }
 }
 
-/** Lets promises settle. */
+/** Lets all ready promises settle. */
 const settle = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 
 test('callers that come together share one attempt', async () => {

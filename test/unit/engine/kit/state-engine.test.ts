@@ -12,7 +12,7 @@ import { memoryGuarantees } from '../../../../src/engines/memory/memory-engine.j
 import { lockRequest } from '../../../support/lock-request.js'
 import { settled } from '../../../support/passing.js'
 
-/** An engine that knows when it decides to within ten milliseconds, as one with a clock far away does. */
+/** An engine that knows the time of its decisions to within ten milliseconds, like an engine with a distant clock. */
 class RoughEngine extends StateEngine {
   readonly name = 'rough:'
   readonly guarantees = memoryGuarantees
@@ -28,7 +28,7 @@ class RoughEngine extends StateEngine {
   }
 
   protected override notify(): void {
-    // There is no other session.
+    // There are no other sessions.
   }
 
   protected override moment(): Moment {
@@ -46,7 +46,7 @@ test('a pause is not shorter than was asked for, whenever within what is known i
   expect(reserved.pausedUntil).toBe(5510)
 })
 
-/** An engine whose hints to other sessions are on their way until the test settles them. */
+/** An engine whose hints to other sessions stay under way until the test settles them. */
 class DistantEngine extends StateEngine {
   readonly name = 'distant:'
   readonly guarantees = memoryGuarantees

@@ -28,7 +28,10 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** A transaction takes up work for a moment only, and here that never ends, however slow the machine is. */
+/**
+ * A clock that stands still. Transactions accept more work for a short time, which never ends here, however slow the
+ * machine is.
+ */
 const standing: Clock = { now: () => 0, after: (...timer) => systemClock.after(...timer) }
 
 async function withTable(clock?: Clock): Promise<Database> {
@@ -52,7 +55,7 @@ test.each([
 ])('a waiter that reported %s does not delay transactions', async (_, mark) => {
   const database = await withTable()
   writeFileSync(marksOf(path), new Float64Array(Array.from({ length: 256 }, () => mark).flat()))
-  // Each millisecond the database looks whether others wait.
+  // The database checks every millisecond whether others wait.
   const end = systemClock.now() + 20
   while (systemClock.now() < end) await database.run(() => undefined)
   expect(systemClock.now() - end).toBeLessThan(5000)
@@ -149,10 +152,10 @@ test('the log is copied back before it grows forever', async () => {
     await database.run(() => {
       for (let x = 0; x < 50; x++) put.run(x, 'y'.repeat(900))
     })
-    // However slow the disk is, the writer does not get far ahead of it.
+    // Keeps the writer from getting far ahead of a slow disk.
     if (round % 10 === 0) await database.sync()
     longest = Math.max(longest, statSync(`${path}-wal`).size)
   }
-  // 30,000 pages were written; the log is copied when it has 4,000.
+  // 30,000 pages were written. SQLite copies the log when it has 4,000.
   expect(longest).toBeLessThan(12_000_000)
 })

@@ -3,11 +3,11 @@ import type { LockRequest, RequestStatus } from '../../../../src/engine/contract
 import { DeathWatch, type Sessions } from '../../../../src/engines/file/death-watch.js'
 import type { Mailbox } from '../../../../src/engines/file/mailbox.js'
 
-/** Which calls were made, in order. */
+/** The calls so far, in order. */
 let calls: string[]
-/** The functions by which the watch of an address reports its death. */
+/** The functions that report the death of the process at an address, by address. */
 let deaths: Map<string, () => void>
-/** The sessions of other threads, with their addresses. */
+/** The sessions of other threads and their addresses. */
 let others: Map<string, string>
 let deadAddresses: Set<string>
 let watch: DeathWatch
@@ -51,7 +51,7 @@ beforeEach(() => {
   watch = new DeathWatch(mailbox(), sessions)
 })
 
-/** A request of a box of this thread is queued behind these sessions. */
+/** Queues a request of a box of this thread behind these sessions. */
 function queuedBehind(id: string, sessionsAhead: readonly string[], session = `own ${id}`): LockRequest {
   const request: LockRequest = { id, session, claims: [], label: undefined }
   const status: RequestStatus = { state: 'queued', id, place: 1, checkInAfter: 1000, sessionsAhead }
@@ -61,7 +61,7 @@ function queuedBehind(id: string, sessionsAhead: readonly string[], session = `o
 
 const settled = () => new Promise(setImmediate)
 
-/** The calls since the last look at them. */
+/** Returns the calls since it was last called. */
 async function called(): Promise<string[]> {
   await settled()
   return calls.splice(0)

@@ -15,7 +15,7 @@ import { WriteLock } from '../../../../src/engines/file/write-lock.js'
 
 const originals = { ...fs }
 
-/** Lets a function of `node:fs` fail as on a failing disk, for the calls that match. */
+/** Makes a function of `node:fs` fail as on a failing disk, for the calls that match. */
 function fail<Name extends 'readSync' | 'fstatSync' | 'closeSync' | 'fchmodSync' | 'lstatSync'>(
   name: Name,
   isMeant: (...args: readonly unknown[]) => boolean = () => true,
@@ -110,7 +110,7 @@ describe('an I/O error', () => {
 
 test.runIf(process.platform === 'linux')('a read that fails is not taken for an empty file', async () => {
   const { open } = await loadSqlite()
-  // The system can't read its first page.
+  // The system cannot read the first page of this file.
   expect(() => open('/proc/self/mem')).toThrow(SqliteError)
 })
 

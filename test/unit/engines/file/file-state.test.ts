@@ -20,17 +20,17 @@ import { claimSet } from '../../../../src/core/claims.js'
 import type { Claim } from '../../../../src/engine/claim.js'
 import { lockRequest } from '../../../support/lock-request.js'
 
-/** The first number of both. */
+/** The first number on both sides. */
 const START = 1000
 const SESSIONS = ['amy', 'ben', 'cat'] as const
-/** Lock keys, among them such as objects, SQL and JSON treat in ways of their own. */
+/** Lock keys, including some that objects, SQL and JSON treat specially. */
 const LOCKS = ['a', '__proto__', '7', `o'\u{1f682}"\\`]
 const VALUES = ['s/x', 's/y', 's/z', 's/__proto__', 's/1']
 const IDS = ['one', 'two']
 
 type Session = (typeof SESSIONS)[number]
 
-/** An operation of one session. It names requests and grants by their place among the earlier ones. */
+/** An operation of one session. It names requests and grants by their positions among the earlier ones. */
 interface Step {
   readonly session: Session
   readonly kind: (typeof KINDS)[number]
@@ -40,19 +40,19 @@ interface Step {
   /** Whether a commit releases its guard. */
   readonly releases: boolean
   readonly label: string | undefined
-  /** Picks one of the session's requests, or of all grants. */
+  /** Selects one of the session's requests, or one of all grants. */
   readonly which: number
-  /** Whether the number that is named is the right one. */
+  /** Whether the operation names the right number. */
   readonly right: boolean
   readonly read: ReadSet
   readonly writes: readonly { key: string; value: string | undefined }[]
   readonly id: string | undefined
   readonly other: Session
-  /** Time that passes before it. */
+  /** Time that passes before the operation, in milliseconds. */
   readonly passes: number
   /** Whether this is the first operation of a new transaction. */
   readonly transaction: boolean
-  /** Whether the transaction is rolled back once, and done again. */
+  /** Whether the transaction is first rolled back, and then repeated. */
   readonly rollsBack: boolean
   readonly forgets: boolean
 }
@@ -99,9 +99,9 @@ const claim = fc.oneof(
     max: fc.constantFrom(3, 3, 3, 4),
   }),
 )
-// Requests for one key and for several are kept in different tables.
+// The engine keeps requests for one key and for several keys in different tables.
 const claims = fc.oneof(
-  // Some queues become long.
+  // Makes some queues long.
   fc.tuple(fc.constant({ key: LOCKS[0]!, mode: 'exclusive' as const })),
   fc.tuple(claim),
   fc.uniqueArray(claim, { minLength: 1, maxLength: 5, selector: one => one.key }),
@@ -146,8 +146,8 @@ interface Decided {
 }
 
 /**
- * One of the two sides. Each has numbers and versions of its own, so they are compared by the order in which they first
- * came up.
+ * One of the two compared sides. Each side has its own numbers and versions, so they are compared by the order of their
+ * first appearance.
  */
 abstract class Side {
   /** By request: the number of its last grant. */
@@ -156,13 +156,12 @@ abstract class Side {
 
   abstract decide(session: Session, operation: Operation, now: number): Decided
 
-  /** The version that a key has. */
   version(session: Session, key: string, now: number): number {
     const { outcome } = this.decide(session, { type: 'read', keys: [key], ids: [] }, now)
     return (outcome as ReadOutcome).values[0]!.version
   }
 
-  /** An answer of this side in a form that can be compared; new numbers must be greater than all before. */
+  /** Returns an answer in a form that can be compared. Checks that new numbers are greater than all earlier ones. */
   comparable({ outcome, effects }: Decided): Decided {
     const plain = this.#renumbered(outcome)
     return {
@@ -191,14 +190,14 @@ abstract class Side {
   }
 }
 
-/** The fields that count, and what. */
+/** The fields with a number or a version. */
 const COUNTED: Readonly<Record<string, 'number' | 'version'>> = {
   number: 'number',
   version: 'version',
   versions: 'version',
 }
 
-/** Keys have no order in a report; the entries of one key have theirs. */
+/** Groups reports by key. The keys of a report have no order, but the entries of one key have. */
 function byKey(reports: readonly { key: string }[]): Map<string, unknown[]> {
   const found = new Map<string, unknown[]>()
   for (const report of reports) found.set(report.key, [...(found.get(report.key) ?? []), report])
@@ -222,7 +221,7 @@ class MemorySide extends Side {
   }
 }
 
-/** Each session has a connection of its own, as a process has. */
+/** The file engine. Each session has its own connection, like a process. */
 class FileSide extends Side {
   readonly #boxes = new Map<Session, FileBox>()
   readonly #connections: Connection[]
@@ -248,13 +247,13 @@ class FileSide extends Side {
     }
   }
 
-  /** Ends the transaction that is open, if one is. */
+  /** Commits the open transaction, if there is one. */
   end(): void {
     this.#open?.connection.exec('commit')
     this.#open = undefined
   }
 
-  /** Ends the transaction that a failure left open. */
+  /** Rolls back the transaction that a failure left open. */
   abandon(): void {
     this.#open?.connection.exec('rollback')
     this.#open = undefined
@@ -264,7 +263,7 @@ class FileSide extends Side {
     this.#boxes.get(session)!.state.forget()
   }
 
-  /** Carries an operation out and takes it back, alone in a transaction. */
+  /** Executes an operation alone in a transaction, and rolls it back. */
   tryOut(session: Session, operation: Operation, now: number): void {
     this.end()
     const box = this.#within(session)
@@ -305,7 +304,7 @@ class FileBox {
   #effects: AnyEffect[] = []
 
   constructor(readonly connection: Connection) {
-    // Queues are as long here as the rows of 2 that most have a tail.
+    // With rows of 2 requests, most queues of this test are long enough to have a tail.
     this.state = new FileState(connection, 2)
     this.#decisions = new StateMachine(this.state, effect => this.#effects.push(effect))
   }
@@ -328,7 +327,7 @@ class Script {
   #repeatable: Enqueue | undefined
   #count = 0
 
-  /** The operation of a step, as it reads on either side. */
+  /** Returns the operation of a step for each side. */
   operations(step: Step, sides: readonly Side[], now: number): Operation[] {
     const { session, kind, lease, label } = step
     const own = this.#requests.get(session)!
@@ -342,7 +341,7 @@ class Script {
       const number = step.right ? (side.numbers.get(id) ?? 1) : 1
       switch (kind) {
         case 'enqueue': {
-          // Now and then the one before is sent again, as when its answer was lost.
+          // Sometimes sends the operation before again, as after a lost answer.
           const repeated = step.which % 4 === 0 && step.passes < 100 ? this.#repeatable : undefined
           if (repeated?.request.session === session) return repeated
           if (step.which % 5 === 1) {
@@ -407,7 +406,7 @@ class Script {
     })
   }
 
-  /** Keeps the outcome in mind: most later operations name requests that are in a queue. */
+  /** Records the outcome, because most later operations name requests that are in a queue. */
   learn({ session }: Step, operation: Operation, outcomes: readonly unknown[], sides: readonly Side[]): void {
     const { type } = operation
     this.#repeatable = undefined
@@ -424,7 +423,7 @@ class Script {
       if (!own.includes(standing.id)) own.push(standing.id)
       if (type === 'enqueue') this.#repeatable = operation
     } else if (own.length > 2 && own.includes(operation.request.id)) {
-      // One that is gone stays for a while, because operations on it must be refused.
+      // A request that is gone stays for a while, because operations on it must be rejected.
       own.splice(own.indexOf(operation.request.id), 1)
     }
   }
@@ -448,7 +447,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true })
 })
 
-/** Runs the steps on both sides and compares after each. */
+/** Runs the steps on both sides, and compares them after each step. */
 function compare(steps: readonly Step[]): void {
   const memory = new MemorySide()
   const file = new FileSide(connections)
@@ -476,7 +475,7 @@ function compare(steps: readonly Step[]): void {
       expect(right, `after ${step.kind}`).toEqual(left)
     }
     now += 100_000
-    // Everything has expired: dropping it leaves nothing behind but the counter.
+    // Everything has expired. Dropping it leaves nothing but the counter.
     const all: Operation = { type: 'sweepExpired', keys: ['permits', ...LOCKS] }
     for (const side of sides) side.decide('amy', all, now)
     expect(file.rows()).toMatchObject({ queues: 1, tails: 0, requests: 0 })

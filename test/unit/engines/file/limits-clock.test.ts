@@ -22,7 +22,7 @@ test('a process that counts a sleep which the shared clock does not count gets p
   expect(await limiter.tryAcquire()).toBeDefined()
   own.freeze(8000)
   expect(await limiter.tryAcquire()).toBeUndefined()
-  // A window, and the time for which a permit can be used.
+  // A window, plus the time for which a permit can be used.
   for (const clock of [own, shared]) clock.freeze(1100)
   expect(await limiter.tryAcquire()).toBeDefined()
 })

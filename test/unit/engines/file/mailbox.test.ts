@@ -20,7 +20,10 @@ import { WINDOW } from '../../../../src/engines/file/frame.js'
 import { Mailbox } from '../../../../src/engines/file/mailbox.js'
 import { UnavailableError } from '../../../../src/base/errors.js'
 
-/** Timers run, and no time is seen to pass: however long this process is held up, a connection that ends ended soon. */
+/**
+ * A clock whose timers run, but whose time stands still. However long this process is delayed, a connection that ends
+ * seems to have ended just now.
+ */
 const clock: Clock = { now: () => 0, after: (...timer) => systemClock.after(...timer) }
 
 let folder: string
@@ -42,7 +45,7 @@ async function open(receive: (message: string) => void = () => {}, where = folde
   return mailbox
 }
 
-/** Waits until the check passes. */
+/** Retries the check until it passes. */
 function eventually(check: () => void): Promise<void> {
   return vi.waitFor(check, { interval: 2, timeout: 5000 })
 }
@@ -53,10 +56,10 @@ async function openInbox(): Promise<{ mailbox: Mailbox; inbox: string[] }> {
   return { mailbox: await open(message => inbox.push(message)), inbox }
 }
 
-/** Something else at the address of a mailbox. */
+/** Another server at the address of a mailbox. */
 class Impostor {
   readonly address: string
-  /** Every connection made to it so far. */
+  /** All connections to it so far. */
   readonly connections: Socket[] = []
   readonly #server: Server
 
@@ -78,7 +81,7 @@ class Impostor {
     return impostor
   }
 
-  /** Ends as a killed process does: connections close, the file stays. */
+  /** Ends like a killed process: its connections close, and its file stays. */
   async die(): Promise<void> {
     for (const socket of this.connections) socket.destroy()
     await new Promise(resolve => this.#server.close(resolve))
@@ -87,7 +90,6 @@ class Impostor {
 
 const someAddress = `${'0123456789ab'.repeat(2)}.box`
 
-/** The file name of a socket. */
 function socketName(letter: string, ending = 'box'): string {
   return `${letter.repeat(24)}.${ending}`
 }

@@ -10,7 +10,7 @@ import type { Request } from '../../../../src/engine/lock-table.js'
 
 let folder: string
 let connection: Connection
-/** The statements, and the rows and values that they have read and written. */
+/** The prepared statements, and the rows and values that they have read and written. */
 let prepared: string[]
 let moved: string[]
 
@@ -37,7 +37,7 @@ function ids(requests: NarrowRequests): string[] {
   return [...(requests.queue('key') ?? [])].map(each => each.request.id)
 }
 
-/** Returns the connection, and notes the reads and writes of its statements. */
+/** Returns a connection that records the reads and writes of its statements. */
 function watched(): Connection {
   return {
     ...connection,
@@ -67,7 +67,7 @@ test('what was changed and not stored is forgotten after a rollback', () => {
   const requests = new NarrowRequests(connection)
   for (let number = 1; number <= 12; number++) requests.append(request(number), number)
   requests.flush()
-  // An error has ended the operation before it could say that it changes the request.
+  // An error has ended the operation before it reported the change of the request.
   for (const each of requests.queue('key')!) each.request.phase = 'held'
   requests.append(request(13), 13)
   requests.forget()
@@ -128,7 +128,7 @@ test('a queue is as it would be in an array, whatever comes, changes and leaves'
   let expected: { id: string; ticket: number; expires: number }[] = []
   for (let ticket = 1; ticket <= 3000; ticket++) {
     const any = expected[random.below(expected.length)]
-    // Now it grows, now it shrinks.
+    // The queue grows and shrinks in turn.
     const grows = ticket % 200 < 100
     const action = random.below(6)
     if (action < (grows ? 3 : 1)) {

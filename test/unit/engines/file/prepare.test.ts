@@ -10,7 +10,10 @@ import { openDatabase } from '../../../../src/engines/file/prepare.js'
 
 const MACHINE = { bootId: 'boot', namespaces: 'namespaces' }
 
-/** A folder with a box inside, which uses a file that goes with it: SQLite deletes its files behind the last box. */
+/**
+ * Creates a folder with a box in it, and a file that the test removes as the last box would: SQLite then deletes its
+ * files.
+ */
 async function scene() {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-prepare-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
@@ -68,7 +71,7 @@ test.for([
     },
   })
   expect(isLeft).toBe(true)
-  // The next one finds the files of the second, and not those that were deleted.
+  // The next box finds the files of the second box, and not the deleted ones.
   const third = await enter()
   expect([second.openLock.foundEmpty, third.openLock.foundEmpty]).toEqual([true, false])
 })

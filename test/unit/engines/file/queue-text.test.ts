@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { entryOf, queueOf, queueText, type NarrowEntry } from '../../../../src/engines/file/queue-text.js'
 
-/** A queue as an earlier version has written it: without line breaks. */
+/** A queue as an earlier version wrote it, without line breaks. */
 const OLD = JSON.stringify([
   [7, 1, 'a.1', 'a', 2, 5000, 30_000, 12, 'a ],\n[ label', 10],
   [8, [2, 5], 'b.1', 'b', 0, 6000, 30_000, 0, null, 11],

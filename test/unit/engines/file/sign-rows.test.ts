@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { loadSqlite, type Connection } from '../../../../src/engines/file/driver.js'
 import { SignRows } from '../../../../src/engines/file/sign-rows.js'
 
-/** The connection, and the rows that its statements read. */
+/** Returns the connection, and records the rows that its statements read. */
 function watched(connection: Connection, rows: unknown[]): Connection {
   return {
     exec: sql => connection.exec(sql),

@@ -16,7 +16,7 @@ afterEach(() => {
   rmSync(root, { recursive: true })
 })
 
-/** A folder whose path has this many bytes. */
+/** Creates a folder whose path has this many bytes. */
 function folderOf(bytes: number): string {
   let path = root
   while (bytes - path.length > 200) path = join(path, 'd'.repeat(100))
@@ -40,7 +40,7 @@ it.each([
     const path = folderOf(bytes)
     writeFileSync(join(path, name), `in ${bytes}`)
     const folder = SocketFolder.open(path, platform)
-    // Off Linux the way leads by links, which work on any system.
+    // On systems other than Linux the path leads through links, which work on any system.
     if (platform !== 'linux' || process.platform === 'linux') {
       expect(Buffer.byteLength(folder.socketPath(name))).toBeLessThanOrEqual(limit)
       expect(readFileSync(folder.socketPath(name), 'utf8')).toBe(`in ${bytes}`)

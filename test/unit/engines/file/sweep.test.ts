@@ -22,7 +22,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true })
 })
 
-/** Adds rows of which every second one is over. */
+/** Adds rows, of which every second one has expired. */
 function fill(rows: number): void {
   const insert = connection.prepare('insert into kept values (?, ?)')
   for (let row = 0; row < rows; row++) insert.run(String(row).padStart(4, '0'), NOW + (row % 2))

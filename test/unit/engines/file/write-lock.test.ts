@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { VirtualClock } from '../../../../src/base/clock.js'
 import { WriteLock } from '../../../../src/engines/file/write-lock.js'
 
-/** Creates a write lock that is free. `elders` processes have waited for longer. */
+/** Creates a free write lock. `elders` is the number of processes that have waited longer. */
 function start() {
   const clock = new VirtualClock()
   const others = { elders: 0, onLook: (): unknown => undefined }

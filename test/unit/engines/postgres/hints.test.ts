@@ -7,7 +7,7 @@ import { pass } from '../../../support/passing.js'
 
 const LISTENS = '["signalbox other","signalbox s"]'
 
-/** Hints of a box that is listening, whose server delivers each message at once. */
+/** Creates the hints of a listening box, whose server delivers each message at once. */
 async function listening({ wants = true } = {}) {
   const clock = new VirtualClock(1_000_000)
   const counts = { listened: 0, stopped: 0, notified: 0, checked: 0, missed: 0 }
@@ -45,7 +45,7 @@ async function listening({ wants = true } = {}) {
   return { clock, counts, network, hints }
 }
 
-/** A reply that comes after some time. */
+/** Returns a function that replies after some time. */
 const after = (clock: VirtualClock, time: number) => () =>
   new Promise<string>(resolve => clock.after(time, () => resolve(LISTENS)))
 

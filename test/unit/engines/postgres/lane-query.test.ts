@@ -16,7 +16,7 @@ const member = { session: 's', host: 'h', pid: 1, label: undefined }
 const listener = { onNotices: () => undefined, onLost: () => undefined }
 const statements = statementsOf('signalbox')
 
-/** A client whose server takes this long for each statement, in milliseconds; Infinity: it never answers. */
+/** Returns a client whose server takes this long for each statement, in milliseconds. Infinity: it never replies. */
 function clientOf(timeOf: (text: string) => number, reply: (values: readonly string[]) => string) {
   const clock = new VirtualClock(1_000_000)
   const query: Query = (text, values) => {
@@ -33,7 +33,7 @@ function clientOf(timeOf: (text: string) => number, reply: (values: readonly str
 }
 
 /**
- * Runs statements for callers that have waited, each after the end of the one before and a pause.
+ * Runs statements one after another, with a pause in between, for callers that have waited.
  * @returns their outcomes
  */
 async function outcomes(
@@ -95,12 +95,12 @@ test.each([
 )
 
 test('a statement that was given up, and has no reply, does not count after a later reply', async () => {
-  // The client rejects the second one between the third and the fourth.
+  // The client rejects the second statement between the third and the fourth.
   const found = await outcomes(5000, [Infinity, Infinity, 500, 4000], { pause: 2000 })
   expect(found.slice(2)).toEqual(['done, 500 ms', 'done, 4000 ms'])
 })
 
-/** Calls every 500 ms for a minute. @returns how many of the last calls failed */
+/** Calls every 500 ms for a minute. @returns the number of failures among the last calls */
 async function failuresOf(clock: VirtualClock, call: () => Promise<unknown>): Promise<number> {
   let failed = 0
   for (let at = 0; at < 120; at++) {

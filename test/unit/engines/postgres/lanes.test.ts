@@ -11,7 +11,7 @@ const rowIsLocked = () => new SqlError('locked', '55P03', false, undefined)
 const listener = { onNotices: () => undefined, onLost: () => undefined }
 const reply = JSON.stringify([[true], [], null])
 
-/** Lets everything happen that needs no time. */
+/** Resolves after everything that needs no time has happened. */
 const settled = () => new Promise(resolve => setTimeout(resolve, 5))
 
 test('an operation on a row that others waited for when the box was closed gets its reply', async () => {
@@ -129,7 +129,10 @@ test('an operation does not overtake one that waits for the same row', async () 
   }
 })
 
-/** Lanes over statements that wait for their replies. @param took how long the first one took, in milliseconds */
+/**
+ * Creates lanes over statements that wait for their replies.
+ * @param took duration of the first statement, in milliseconds
+ */
 async function lanesAfter(took: number) {
   const request = {
     id: 'r',

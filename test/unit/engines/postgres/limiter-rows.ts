@@ -18,9 +18,9 @@ type Texts = readonly string[]
 export class LimiterRows {
   readonly #clock: Clock
   readonly #rows = new Map<string, Row>()
-  /** The requests that boxes have left, by limiter. */
+  /** The requests that boxes have left for others to decide, by limiter. */
   readonly left = new Map<string, LeftRequest[]>()
-  /** Number of decisions that were stored, and that were not. */
+  /** Number of stored decisions, and of outdated ones. */
   stored = 0
   outdated = 0
 
@@ -74,7 +74,7 @@ function entriesOf(text: string): readonly Entry[] {
   return text === '' ? [] : (JSON.parse(text) as readonly Entry[])
 }
 
-/** Reads an array of PostgreSQL, of texts or of numbers. */
+/** Parses a PostgreSQL array of texts or numbers. */
 function listOf(text: string): readonly string[] {
   if (!text.startsWith('{')) return [text]
   const matches = [...text.slice(1, -1).matchAll(/"((?:[^"\\]|\\.)*)"|[^,]+/g)]

@@ -10,7 +10,7 @@ import { LimiterRows } from './limiter-rows.js'
 
 const HOUR = 3_600_000
 
-/** A request for a permit of this many in an hour. */
+/** Returns a request for a permit, with a limit of this many in an hour. */
 function perHour(limit: number, session = 'box', more: Partial<ReservePermits> = {}): ReservePermits {
   return {
     limiter: 'api',
@@ -26,16 +26,19 @@ function perHour(limit: number, session = 'box', more: Partial<ReservePermits> =
   }
 }
 
-/** Boxes on one server. */
+/** Creates boxes on one server. */
 function scene() {
   const clock = new VirtualClock(1_000_000)
   const rows = new LimiterRows(clock)
   let isLost = false
-  /** The next reply is lost. */
+  /** Loses the next reply. */
   const lose = (): void => void (isLost = true)
   /** Number of statements that each box has sent. */
   const sent: number[] = []
-  /** The limiters of a box whose packets take this long each way. @param failing the errors of its next statements */
+  /**
+   * Returns the limiters of a box with this one-way delay, in milliseconds.
+   * @param failing errors of its next statements
+   */
   const box = (way: number | (() => number), failing: (Error | undefined)[] = []): Limiters => {
     const number = sent.push(0) - 1
     const travel = (): Promise<void> =>
@@ -55,7 +58,7 @@ function scene() {
     }
     return new Limiters(query, statementsOf('signalbox'), clock)
   }
-  /** Waits for some answers, as far as time must pass for them. */
+  /** Advances the time until the promise settles. */
   const answers = async <T>(promise: Promise<T>): Promise<T> => {
     const state = { isOver: false }
     const over = (): void => void (state.isOver = true)
@@ -63,7 +66,7 @@ function scene() {
     for (let passed = 0; !state.isOver && passed < 60_000; passed++) await pass(clock, 1)
     return promise
   }
-  /** A box decides every few milliseconds from now on. */
+  /** Makes a box decide every few milliseconds from now on. The returned function stops it. */
   const busy = (limiters: Limiters, every: number): (() => void) => {
     const state = { isOver: false }
     const work = async (): Promise<void> => {
@@ -84,7 +87,7 @@ test('a decision that arrives too late is made again, and counts once', async ()
   const { answers, box, rows } = scene()
   let way = 0
   const limiters = box(() => way)
-  // The first call learns the server's clock.
+  // With its first call, the box learns the server's clock.
   await answers(limiters.reservePermits(perHour(1, 'box', { units: [] })))
   way = 2000
   const before = rows.outdated
@@ -110,12 +113,13 @@ test('a decision whose reply was lost is made again, but takes no permit back tw
   const two = perHour(2, 'box', { units: [{ n: 2, more: 0, within: Infinity }] })
   const { at } = (await answers(limiters.reservePermits(two))).reserved.units[0]!
   lose()
-  // One permit is free, as long as the other is not taken back.
+  // Returns one of the two permits. If the return counted twice, both would be free.
   await answers(limiters.reservePermits({ ...two, units: [], returns: [{ n: 1, at, from: at }] }))
   expect(given(await answers(limiters.reservePermits(two)))).toBe(0)
 })
 
-// Every 300 ms, the near box decides once between two statements of the distant one, and then for that one.
+// With 300 ms, the near box decides once between two statements of the distant box, and that decision includes the
+// request of the distant box.
 test.each([5, 300])(
   'a distant box gets its answer with its second statement while a near one decides every %i ms',
   async every => {
@@ -129,7 +133,7 @@ test.each([5, 300])(
       expect(given(answer)).toBe(1)
       expect(sent[1]! - before).toBe(2)
       expect(clock.now() - start).toBeLessThan(820)
-      // The near box has decided it after the first statement.
+      // The near box decided the request after the first statement of the distant box.
       expect(answer.latest - start).toBeGreaterThan(200)
       expect(answer.earliest - start).toBeLessThan(220 + every)
     }
@@ -143,12 +147,12 @@ test('a request that was left and decided takes its permits back once, if a late
   const near = box(1)
   const three = (session: string, more?: Partial<ReservePermits>) => perHour(3, session, more)
   const undone = new SqlError('undone', '40001', false, undefined)
-  // Two statements for the first request, and two until the other one is left.
+  // The first four statements succeed: two for the first request, and two that leave the other request.
   const far = box(200, [undefined, undefined, undefined, undefined, undone])
   const two = three('far', { units: [{ n: 2, more: 0, within: Infinity }] })
   const { at } = (await answers(far.reservePermits(two))).reserved.units[0]!
   const work = async (): Promise<void> => {
-    // Until the distant box looks for its answer.
+    // Runs until the distant box asks for its answer.
     while (sent[1]! < 5) {
       await near.reservePermits(three('near', { units: [] }))
       await new Promise<void>(resolve => clock.after(50, resolve))
@@ -179,7 +183,8 @@ test('a request that a box has left is decided by itself if no other box decides
   const [near, far] = [box(1), box(200)]
   await answers(near.reservePermits(perHour(2, 'near')))
   await answers(far.reservePermits(perHour(2, 'far', { units: [] })))
-  // Two decisions of the near box make two of the far one outdated; the second leaves the request.
+  // Two decisions of the near box make two decisions of the far box outdated. After the second one, the far box leaves
+  // its request.
   const asked = far.reservePermits(perHour(2, 'far'))
   await answers(near.reservePermits(perHour(2, 'near', { units: [] })))
   await pass(clock, 450)

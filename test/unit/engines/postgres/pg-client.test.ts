@@ -11,10 +11,10 @@ import {
 type Statement = Parameters<LentConnection['query']>[0]
 type Result = Awaited<ReturnType<LentConnection['query']>>
 
-/** A pool of one connection, which replies as the test says. */
+/** A pool of one connection, which gives the replies of the test. */
 class FakePool extends EventEmitter implements PgPool, LentConnection {
   readonly asked: Statement[] = []
-  /** Whether the connection was ended, each time that it was returned. */
+  /** Whether the connection was ended, for each time that it was returned. */
   readonly released: boolean[] = []
   readonly #answer: (statement: Statement) => Promise<Result>
 
@@ -40,7 +40,7 @@ class FakePool extends EventEmitter implements PgPool, LentConnection {
 const silent = () => new Promise<never>(() => undefined)
 const row = (value: unknown): Promise<Result> => Promise.resolve({ rows: [[value]] })
 
-/** Lets everything happen that needs no time. */
+/** Resolves after everything that needs no time has happened. */
 const settled = () => new Promise(resolve => setImmediate(resolve))
 
 test('statements are prepared under the same name each time', async () => {
@@ -90,7 +90,7 @@ test('if a pool lends no connection in time, nothing was sent', async () => {
   const asked = new PgClient('db', pool, clock).query('select 1', [])
   clock.advance(STATEMENT_TIMEOUT)
   await expect(asked).rejects.toMatchObject({ isUnclear: false })
-  // A connection that comes late is returned.
+  // The client returns a connection that comes too late.
   const late = new FakePool(silent)
   lend(undefined, late)
   await settled()

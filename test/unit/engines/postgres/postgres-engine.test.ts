@@ -9,12 +9,12 @@ import { pass } from '../../../support/passing.js'
 
 const waiting = lockRequest('s.1', [{ key: 'key', mode: 'exclusive' }])
 
-/** An engine that receives hints and has a request that waits. */
+/** Starts an engine that receives hints and has a waiting request. */
 async function start() {
   const clock = new VirtualClock()
   const { reservedOrGone, sendNotices } = statementsOf('signalbox')
   const woken: string[] = []
-  /** The looks for reserved requests that have no reply yet. */
+  /** The checks for reserved requests that have no reply yet. */
   const looks: ((ids: readonly string[]) => void)[] = []
   const decided: string[] = []
   let deliver: (message: string) => void = () => undefined

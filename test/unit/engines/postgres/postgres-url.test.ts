@@ -12,7 +12,7 @@ const nothing = {
   tls: undefined,
 }
 
-/** One server. */
+/** Returns the options for one server. */
 const at = (host: string | undefined, port?: number): object => ({ servers: [{ host, port }] })
 
 test.each([

@@ -8,7 +8,10 @@ const lost = (): SqlError => new SqlError('the connection was lost', undefined, 
 const refused = new SqlError('connect ECONNREFUSED', undefined, false, undefined)
 const idle = new SqlError('idle_session_timeout', '57P05', false, undefined)
 
-/** Runs a statement that fails with these errors, one after another. @returns how often it was sent, and its outcome */
+/**
+ * Runs a statement that fails with these errors, one after another.
+ * @returns the number of attempts, and the outcome
+ */
 async function run(...errors: SqlError[]): Promise<{ sent: number; outcome: unknown }> {
   let sent = 0
   const query = repeated(() => {

@@ -8,7 +8,8 @@ import {
 } from '../../../../src/engines/postgres/schema.js'
 
 test('the revision of the schema increases with each change of its SQL', () => {
-  // If this fails, increase SCHEMA_REVISION, and update both here: boxes in use replace functions of lower revisions.
+  // If this fails, increase SCHEMA_REVISION, and update both values here. Boxes in use replace functions of lower
+  // revisions.
   expect({ revision: SCHEMA_REVISION, hash: schemaHash() }).toEqual({
     revision: 17,
     hash: '6bb8050a8437521b',

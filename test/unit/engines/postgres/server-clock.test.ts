@@ -6,7 +6,7 @@ test('the time is not ahead of the server, and the closest replies count', () =>
   const clock = new VirtualClock(1000)
   const server = new ServerClock(clock)
   expect(server.isKnown).toBe(false)
-  // Sent at 1000, replied to at 1010; the server's clock is 500 ahead, and was read at 1002.
+  // Sent at 1000, replied to at 1010. The server's clock is 500 ahead, and was read at 1002.
   clock.advance(10)
   server.observe(1502, 1000)
   expect(server.now()).toEqual({ at: 1502, earliest: 1000, latest: 1010 })
@@ -36,9 +36,9 @@ test('if the server’s clock was set, only its newest reply counts', () => {
 test('a decision for a distant server is made for about the time of its arrival', () => {
   const clock = new VirtualClock(1000)
   const server = new ServerClock(clock)
-  // Each way takes 400; the server's clock is 500 ahead.
+  // Each direction takes 400. The server's clock is 500 ahead.
   clock.advance(800)
   server.observe(1900, 1000)
-  // A decision that is sent now arrives at 2700 of the server's clock.
+  // A decision that is sent now arrives at 2700 by the server's clock.
   expect(server.now()).toEqual({ at: 2600, earliest: 1700, latest: 2500 })
 })

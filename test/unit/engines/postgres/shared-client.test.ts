@@ -7,14 +7,14 @@ import { pass } from '../../../support/passing.js'
 interface Connection {
   readonly statements: string[]
   receive(channel: string, message: string): void
-  /** The server ends it. */
+  /** Ends the connection, as the server may do. */
   lose(): void
   answers: boolean
 }
 
 let places = 0
 
-/** Creates clients of one place, and records the view of its server. */
+/** Creates clients of one place, and records their use of the server. */
 function scene() {
   const place = `place ${places++}`
   const clock = new VirtualClock()
@@ -63,7 +63,7 @@ function scene() {
     }))
   }
   const box = (): Promise<SqlClient> => sharedClient(place, make, clock)
-  /** Collects the messages that a box receives. */
+  /** Starts to collect the messages that a box receives. */
   const listen = async (client: SqlClient, channel: string) => {
     const received: string[] = []
     const listening = await client.listen(
@@ -248,14 +248,15 @@ test('statements that take long get further clients, up to one for each box, whi
     running.push(seen.running)
     await pass(clock, 101)
   }
-  // Twice as many at a time. When there is one for each box, the rest waits for their connections.
+  // The number of running statements doubles each time. Once there is a client for each box, the other statements wait
+  // for the connections.
   expect(running).toEqual([4, 8, 16, 32, 60, 60])
   expect(seen.made).toBe(10)
   await pass(clock, 1000)
   await all
   await pass(clock, 58_000)
   expect(seen.closed).toBe(0)
-  // Those that are in use again stay open.
+  // Clients that are in use again stay open.
   const again = Array.from({ length: 8 }, () => boxes[0]!.query('select 1', []))
   server.answers = () => new Promise(resolve => clock.after(3000, resolve))
   again.push(...Array.from({ length: 8 }, () => boxes[0]!.query('select 1', [])))

@@ -7,7 +7,7 @@ const errors = new CallErrors('redis://host', new Names('', false, () => []), 'a
 
 const SHA = 'script: 8c3f2a, on @user_script:12.'
 
-/** Replies of servers to a whole call. */
+/** Error replies of servers to a whole call. */
 const ANSWERS: readonly (readonly [code: 'UNAVAILABLE' | 'INDETERMINATE', answer: string])[] = [
   ['UNAVAILABLE', "READONLY You can't write against a read only replica."],
   ['UNAVAILABLE', "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."],

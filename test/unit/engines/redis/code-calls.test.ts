@@ -14,7 +14,7 @@ const tooOld = new RedisReplyError("ERR unknown command 'FCALL', with args begin
 const full = new RedisReplyError("OOM command not allowed when used memory > 'maxmemory'.")
 const lacksScript = new RedisReplyError('NOSCRIPT No matching script.')
 
-/** Calls on a server with these replies, in order, and the names of the commands that were sent. */
+/** Returns calls on a server with these replies, in order, and the names of the sent commands. */
 function start(...replies: (Reply | Error)[]): { sent: string[]; run: () => Promise<Reply> } {
   const sent: string[] = []
   const call = async (_: string, [name]: readonly string[]): Promise<Answered> => {

@@ -14,12 +14,12 @@ import { lockRequest } from '../../../support/lock-request.js'
 const claims = [{ key: 'key', mode: 'exclusive' }] as const
 const waiting = lockRequest('s.1', claims)
 const held = lockRequest('s.2', claims)
-/** The replies of the code to one operation: behind the holder; there was no such grant. */
+/** Replies of the code in Redis: queued behind the holder, and no such grant. */
 const QUEUED: Reply = [['queued', 1, -1], []]
 const GONE: Reply = [0, []]
 const lost = (): Error => new ConnectionLostError('lost the connection')
 
-/** An engine with a server whose replies and subscriptions the test settles, and the requests that were woken. */
+/** Starts an engine with a server whose replies and subscriptions the test settles. Records the woken requests. */
 async function start() {
   const clock = new VirtualClock()
   const woken: string[] = []

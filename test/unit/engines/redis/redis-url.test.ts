@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { parseRedisUrl } from '../../../../src/engines/redis/redis-url.js'
 import { registeredFor } from '../../../../src/engines/registry.js'
 
-/** Returns the meaning of a URL, or the reason why it is invalid. */
+/** Returns the parsed URL, or the reason why it is invalid. */
 function outcome(url: string): unknown {
   try {
     return parseRedisUrl(url)

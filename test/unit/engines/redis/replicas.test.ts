@@ -3,7 +3,7 @@ import type { Reply } from '../../../../src/engines/redis/clients/connection.js'
 import type { Answered, ServerCommands } from '../../../../src/engines/redis/clients/redis-link.js'
 import { Replicas } from '../../../../src/engines/redis/replicas.js'
 
-/** A server whose questions are answered by the test. */
+/** A server whose commands the test answers. */
 class FakeServer implements ServerCommands {
   epoch = 1
   readonly isOver = false
@@ -21,10 +21,10 @@ class FakeServer implements ServerCommands {
   }
 
   close(): void {
-    // Has nothing.
+    // There is nothing to close.
   }
 
-  /** An answer over the connection that there is now. */
+  /** Returns an answer over the current connection. */
   get answered(): Answered {
     return { reply: 1, server: this, epoch: this.epoch }
   }

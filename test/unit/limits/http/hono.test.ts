@@ -16,7 +16,7 @@ const servers: ServerType[] = []
 const { Request: ownRequest, Response: ownResponse } = globalThis
 
 afterEach(() => {
-  // The server replaces them.
+  // Restores the globals that the server replaces.
   Object.defineProperty(globalThis, 'Request', { value: ownRequest })
   Object.defineProperty(globalThis, 'Response', { value: ownResponse })
   for (const server of servers.splice(0)) {
@@ -33,7 +33,7 @@ async function listening(app: Hono): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** How an app is called: returns the function that sends it a request. */
+/** Ways to call an app. Each one returns a function that sends a request. */
 const callers: Record<
   string,
   (app: Hono) => Promise<(path: string, init?: RequestInit) => Promise<Response>>
@@ -222,7 +222,7 @@ describe.each(Object.entries(callers))('a Hono app called by %s', (_name, start)
     app.onError((error, context) => {
       errors.push(error)
       if (!(error instanceof HTTPException)) return context.text(error.message, 500)
-      // As Hono does by default: the body of this response is a stream.
+      // As Hono does by default. The body of this response is a stream.
       const response = error.getResponse()
       return context.newResponse(response.body, response)
     })

@@ -32,7 +32,7 @@ afterEach(() => {
   }
 })
 
-/** A server on a free port; returns its address. */
+/** Starts a server on a free port. Returns its address. */
 function listening(handler: RequestListener): Promise<string> {
   return addressOf(createServer(handler))
 }
@@ -75,7 +75,7 @@ describe('limitFetch', () => {
     expect(refused.status).toBe(429)
     const answers = await Promise.all([limited(url), limited(url)])
     expect(answers.map(({ status }) => status)).toEqual([200, 200])
-    // Counted from the answer, which came before `after`, and timers of another clock are a little early.
+    // The pause counts from the answer, which came before `after`. Timers of another clock are a little early.
     expect(Math.min(...arrivals.slice(1))).toBeGreaterThan(arrivals[0]! + 990)
     expect(after).toBeLessThan(arrivals[1]!)
   })
@@ -109,7 +109,7 @@ describe('limitFetch', () => {
     const early = new AbortController()
     early.abort(reason)
     await expect(limited(url, { signal: early.signal })).rejects.toBe(reason)
-    // Aborted after the permit was given and before the caller could continue.
+    // Aborts after the permit was given, and before the caller could continue.
     const late = new AbortController()
     const call = limited(url, { signal: late.signal })
     queueMicrotask(() => queueMicrotask(() => late.abort(reason)))
@@ -143,7 +143,9 @@ describe('limitFetch', () => {
     expect(await limited('http://127.0.0.1/')).toBe(answer)
   })
 
-  /** A limited fetch whose service refuses a number of calls first, and the bodies that it was sent. */
+  /**
+   * Returns a limited fetch whose service rejects a number of calls first, and the bodies that the service received.
+   */
   function refusing(
     refusals: number,
     options: LimitFetchOptions,
@@ -234,7 +236,7 @@ describe('limitFetch', () => {
   })
 })
 
-/** The parts of an answer that state a limit. */
+/** Returns the parts of a response that state a limit. */
 function told(answer: Response): unknown {
   const lists = ['ratelimit-policy', 'ratelimit'].map(name =>
     parseList(answer.headers.get(name)!).map(([item, parameters]): unknown[] => [
@@ -247,7 +249,7 @@ function told(answer: Response): unknown {
 
 const policy = ['default', { q: 2, w: 3600 }]
 
-/** Starts a server whose requests are limited to two an hour for each user; returns its address. */
+/** By framework: starts a server with a limit of two requests an hour for each user, and returns its address. */
 const frameworks: Record<string, () => Promise<string>> = {
   'node:http': async () => {
     const limited = limitRequests(limiter({ limit: 2, per: '1h' }), { key: userOf })
@@ -334,7 +336,7 @@ test('the key of limitFastify gets a typed request without an annotation', async
   await server.close()
 })
 
-/** Starts a server whose requests are limited. */
+/** By framework: starts a server with limited requests. */
 const lateFrameworks: Record<string, (own: RequestLimiter) => Promise<Server | Http2Server>> = {
   'node:http': async own => {
     const limited = limitRequests(own)
@@ -406,7 +408,7 @@ describe('a limiter of a box', () => {
     expect(statuses).toEqual([200, 200, 429])
     const keyed = limitFetch(fetch, own.key('anna'))
     expect((await keyed(url)).status).toBe(429)
-    // The answer has paused it.
+    // The response has paused the limiter.
     expect((await own.key('anna').explain()).waitsFor).toBe('pause')
   })
 })

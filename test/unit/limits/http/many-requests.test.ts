@@ -32,7 +32,7 @@ const LIMIT = 30
 const OPTIONS = { limit: LIMIT, per: '1h' } as const
 const key = (): string => 'anna'
 
-/** A limiter of a box whose engine takes 10 ms for each way. */
+/** Creates a limiter of a box whose engine takes 10 ms in each direction. */
 async function distant(options: Partial<BoxLimiterOptions> = {}): Promise<KeyedRequestLimiter> {
   const engine = new FaultInjectingEngine(
     new MemoryEngine('memory:test', new MemorySpace(systemClock), systemClock),
@@ -48,7 +48,7 @@ async function distant(options: Partial<BoxLimiterOptions> = {}): Promise<KeyedR
   return box.limiter('api', { ...OPTIONS, ...options } as BoxLimiterOptions)
 }
 
-/** The limiter of the requests: by key, or of all of them together. */
+/** Limiters of requests: by key, or one for all requests together. */
 const limiters: Record<
   string,
   () => Promise<{ limiter: KeyedRequestLimiter } | { limiter: RequestLimiter }>
@@ -78,7 +78,7 @@ async function addressOf(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** Starts a server whose requests are limited; returns its address. */
+/** By framework: starts a server with limited requests, and returns its address. */
 const frameworks: Record<string, Start> = {
   'node:http': async own => {
     const limited = limitRequests(own)
@@ -109,7 +109,7 @@ const frameworks: Record<string, Start> = {
   },
 }
 
-/** The status and the rate-limit fields of an answer. */
+/** The status and the rate-limit fields of a response. */
 interface Told {
   readonly status: number
   readonly r: number
@@ -140,7 +140,7 @@ describe.each(Object.entries(limiters))(
         expect({ r, t, retryAfter }).toEqual({ r: 0, t: retryAfter, retryAfter })
         expect(retryAfter).toBeGreaterThanOrEqual(1)
       }
-      // Of those that were admitted none says that more is left than was left when it was.
+      // No admitted response reports more remaining permits than were left when it was admitted.
       const left = admitted.map(({ r }) => r).sort((one, other) => other - one)
       for (const [before, r] of left.entries()) expect(r).toBeLessThan(LIMIT - before)
       for (const { t, retryAfter } of admitted) {

@@ -36,7 +36,7 @@ test.each([
   ['For="[2001:db8::6]:4711"', '2001:db8:0:0::/64'],
   ['proto=http;by=203.0.113.43; FOR = "192.0.2.7:5678"', '192.0.2.7'],
   ['for=198.51.100.1;proto=http, for=192.0.2.7;host="a,b;for=198.51.100.1\\""', '192.0.2.7'],
-  // A value that a client sends itself, before the proxy adds to it.
+  // A value that the client sends itself, before the proxy adds its own.
   ['"forged, 192.0.2.7:5678', '192.0.2.7'],
   ['for="forged\\, for="192.0.2.7:5678"', '192.0.2.7'],
   ['unknown', 'unknown'],

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { pauseAskedFor } from '../../../../src/limits/http/pause.js'
 
-/** The wall clock of these tests: milliseconds since 1970. */
+/** Wall-clock time of these tests, in milliseconds since 1970. */
 const NOW = Date.UTC(2026, 0, 1, 12)
 
 function pause(status: number, headers: Record<string, string>): number {
@@ -14,7 +14,7 @@ describe('Retry-After', () => {
     [{ 'Retry-After': '0' }, 0],
     [{ 'Retry-After': 'Thu, 01 Jan 2026 12:00:05 GMT' }, 5000],
     [{ 'Retry-After': 'Thursday, 01-Jan-26 12:00:05 GMT' }, 5000],
-    // An hour off, like the clock that wrote it.
+    // An hour ahead, like the clock that wrote it.
     [{ 'Retry-After': 'Thu, 01 Jan 2026 13:00:05 GMT', Date: 'Thu, 01 Jan 2026 13:00:00 GMT' }, 5000],
     [{ 'Retry-After': 'Thu, 01 Jan 2026 11:00:00 GMT' }, 0],
     [{ 'Retry-After': '99999999' }, 99_999_999_000],
@@ -24,7 +24,7 @@ describe('Retry-After', () => {
   ])('%j of a refusal', (headers, expected) => {
     expect(pause(429, headers)).toBe(expected)
     expect(pause(503, headers)).toBe(expected)
-    // Elsewhere the header means something else.
+    // In other responses, the header has another meaning.
     expect(pause(201, headers)).toBe(0)
   })
 

@@ -31,7 +31,7 @@ function limits(): BoxLimiter {
 
 type KeyOf = (request: IncomingMessage) => string | undefined
 
-/** A server whose requests are limited to two an hour for each sender, and which counts those that it serves. */
+/** By framework: creates a server that limits each sender to two requests an hour, and counts the served ones. */
 const frameworks: Record<string, (keyOf: KeyOf, served: () => void) => Server> = {
   'node:http': (keyOf, served) => {
     const limited = limitRequests(limits(), { key: keyOf })

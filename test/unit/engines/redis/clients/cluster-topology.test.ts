@@ -9,7 +9,7 @@ const HALVES: Reply = [
   [0, 8191, ['10.0.0.1', 7000, 'id', []], ['10.0.0.9', 7009, 'replica', []]],
   [8192, 16_383, [null, 7001, 'id', []]],
 ]
-/** Keys of the first and of the second half. */
+/** A key in the first half of the slots, and one in the second half. */
 const LOW = 'b'
 const HIGH = 'a'
 

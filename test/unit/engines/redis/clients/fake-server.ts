@@ -6,7 +6,6 @@ import type {
 } from '../../../../../src/engines/redis/clients/connection.js'
 import type { Reply } from '../../../../../src/engines/redis/clients/connection.js'
 
-/** A connection to a {@link FakeServer}. */
 export class FakeConnection implements Connection {
   readonly listener: ConnectionListener
   readonly sent: string[] = []
@@ -49,7 +48,7 @@ export class FakeConnection implements Connection {
     this.#rejectAll()
   }
 
-  /** The connection breaks. */
+  /** Breaks the connection. */
   break(): void {
     this.isDestroyed = true
     this.listener.lost(new Error('broken'))
@@ -63,11 +62,11 @@ export class FakeConnection implements Connection {
 
 /** A scripted server without a network. */
 export class FakeServer {
-  /** Every connection that was ever made. */
+  /** All connections so far. */
   readonly connections: FakeConnection[] = []
   /** Number of attempts of a client to connect. */
   tries = 0
-  /** Its treatment of connections. */
+  /** Treatment of new connections. */
   door: 'open' | 'closed' | 'frozen' = 'open'
   /** Answers a command. */
   answer: (
@@ -75,7 +74,7 @@ export class FakeServer {
     resolve: (reply: Reply) => void,
     reject: (error: unknown) => void,
   ) => void = (args, resolve) => resolve(args.join(' '))
-  /** Attempts that were given up while they lasted. */
+  /** Number of attempts that clients gave up while connecting. */
   abandoned = 0
 
   readonly connect: Connect = (listener: ConnectionListener, { signal }: Attempt) => {
@@ -99,7 +98,7 @@ export class FakeServer {
   }
 }
 
-/** Lets everything that is ready happen. */
+/** Lets everything run that is ready. */
 export async function turns(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await new Promise(resolve => setImmediate(resolve))
 }

@@ -19,7 +19,7 @@ beforeEach(() => {
   })
 })
 
-/** An answer that comes when the test releases it. */
+/** Returns an answer that the test settles. */
 function answer() {
   let resolve!: (value: string) => void
   let reject!: (error: unknown) => void

@@ -30,7 +30,7 @@ test('an error that the server has answered with is distinguished from others', 
     expect(error).toBeInstanceOf(RedisReplyError)
     expect(error.code).toBe(message.split(' ')[0])
   }
-  // A script may make up its own words.
+  // A script may return an error of its own.
   const own = Object.assign(new Error('no such train'), { name: 'ReplyError' })
   expect(plainError(own)).toMatchObject({ name: 'RedisReplyError', code: 'ERR', message: 'no such train' })
   for (const message of [

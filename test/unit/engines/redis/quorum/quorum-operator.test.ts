@@ -23,7 +23,10 @@ function report(id: string, phase: 'held' | 'waiting'): IdentifiedReport {
   }
 }
 
-/** Shows what three servers report; the first one, or all, answer when `answer` is called. */
+/**
+ * Inspects three servers with these reports. The first server, and those that are `'late'`, answer only when `answer`
+ * is called.
+ */
 function inspected(
   first: readonly IdentifiedReport[],
   ...others: readonly (readonly IdentifiedReport[] | 'late')[]

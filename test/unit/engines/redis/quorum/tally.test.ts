@@ -9,7 +9,7 @@ import {
 const SERVERS = [3, 4, 5, 6, 7]
 const PERMITS = [1, 2, 3, 4, 8]
 
-/** Every way in which this many servers can have answered. */
+/** Yields all combinations of answers that this many servers can have given. */
 function* tallies(servers: number): Generator<Tally> {
   for (let held = 0; held <= servers; held++)
     for (let refused = 0; held + refused <= servers; refused++)
@@ -50,7 +50,7 @@ describe('the result of the votes', () => {
           const { held, refused, pending, unasked } = tally
           const open = pending + unasked
           const endings = new Set<string>()
-          // Each of the missing answers can still be a vote, a refusal or a failure.
+          // Each missing answer can still be a vote, a refusal or a failure.
           for (let votes = 0; votes <= open; votes++)
             for (let refusals = 0; votes + refusals <= open; refusals++) {
               const granted = held + votes >= needed

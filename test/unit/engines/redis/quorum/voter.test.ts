@@ -12,7 +12,7 @@ const LISTENER = {} as Listener
 class Server {
   isUp = true
   joins = 0
-  /** Holds the answer to a join back until it is called. */
+  /** If it is set, a join waits until it is called. */
   answer: (() => void) | undefined
   readonly engine = {
     name: 'redis://server',

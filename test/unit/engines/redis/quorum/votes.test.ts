@@ -17,14 +17,14 @@ import { QuorumEngine } from '../../../../../src/engines/redis/quorum/quorum-eng
 import type { VotingEngine } from '../../../../../src/engines/redis/quorum/voter.js'
 import { UnavailableError } from '../../../../../src/base/errors.js'
 
-/** An operation that a server was asked to execute, until it is answered. */
+/** An operation that a server must execute, until the test answers it. */
 interface Question {
   readonly operation: Operation & { readonly request: LockRequest }
   readonly ballot: Ballot | undefined
   answer(outcome: unknown): Promise<void>
 }
 
-/** A server whose answers a test gives. */
+/** A server whose answers the test gives. */
 class Server {
   readonly questions: Question[] = []
   hints!: Listener
@@ -55,7 +55,7 @@ class Server {
     }
   }
 
-  /** Returns the next operation that the server received, and checks its type. */
+  /** Returns the next operation of the server, and checks its type. */
   next(type: Operation['type']): Question {
     const question = this.questions.shift()
     expect(question?.operation.type).toBe(type)
@@ -68,7 +68,7 @@ function tick(): Promise<void> {
 }
 
 const LEASE = 30_000
-/** It is asked for at the servers in their order: the first one comes first. */
+/** A key whose votes are requested from the servers in their order, the first server first. */
 const KEY = 'lock'
 const QUEUED: RequestStatus = { state: 'queued', id: 'r', place: 1, checkInAfter: 1000, sessionsAhead: [] }
 const held = (number: number): RequestStatus => ({ state: 'held', id: 'r', number })
@@ -167,7 +167,7 @@ describe('a request over three servers', () => {
     expect(isOpen).toBe(true)
     await pass(1)
     await expect(entered).rejects.toThrow(UnavailableError)
-    // The quorum cancels the vote that it has, and those that the silent servers may have given.
+    // The quorum cancels the vote that it got, and the votes that the silent servers may have given.
     servers[0].next('cancel')
     for (const server of servers.slice(1)) {
       server.next('enqueue')
@@ -224,7 +224,7 @@ describe('a request over three servers', () => {
     expect(servers.flatMap(({ questions }) => questions)).toEqual([])
   })
 
-  /** Has requests wait at the first two servers. */
+  /** Makes requests wait at the first two servers. */
   async function waiting(...ids: readonly string[]): Promise<void> {
     for (const id of ids) {
       const entered = enqueue(id, LEASE)
@@ -247,17 +247,17 @@ describe('a request over three servers', () => {
     expect(servers[2].questions).toEqual([])
     const { due, next } = await signed
     expect([...due].sort()).toEqual(['two', 'unknown'])
-    // Leases of one holder end on the servers at about the same time.
+    // Leases of one holder end at about the same time on all servers.
     expect(next).toBe(1040)
   })
 
-  /** Has a request hold the vote of the first server, and wait at the two others. */
+  /** Makes a request hold the vote of the first server, and wait at the two others. */
   async function waitingWithVote(id: string): Promise<void> {
     const entered = enqueue(id, LEASE)
     await servers[0].next('enqueue').answer(held(1))
     for (const server of servers.slice(1)) await server.next('enqueue').answer(QUEUED)
     await entered
-    // A vote is asked for once more when the messages of its server are received.
+    // The quorum asks for a vote once more when it receives the messages of the server.
     await servers[0].next('checkIn').answer(held(1))
   }
 
@@ -275,7 +275,7 @@ describe('a request over three servers', () => {
     const signed = sign('r', 'other')
     let isSigned = false
     void signed.then(() => (isSigned = true))
-    // The vote that is held is asked for, too.
+    // The quorum also checks the vote that it holds.
     servers[0].next('checkIn')
     await servers[0].next('alive').answer({ due: [], next: Infinity })
     await pass(20)
