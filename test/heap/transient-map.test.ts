@@ -7,7 +7,7 @@ import { Random } from '../../packages/conformance/src/random.js'
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as (options?: { type: 'minor' }) => void
 
-describe('a map of what comes and goes', () => {
+describe('a map with short-lived entries', () => {
   test('is a map', () => {
     const random = new Random(3)
     const map = new TransientMap<number, string>()

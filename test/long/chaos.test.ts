@@ -101,7 +101,7 @@ describe('of several servers', () => {
   })
 })
 
-test('where nothing is disturbed orders of arrival are compared, and none is broken', async () => {
+test('without faults, the order of arrival is checked and kept', async () => {
   await using server = await startRedis()
   // The run without faults lasts for half a lease.
   const { report, findings } = await chaosRun('--engine', server.url, '--faults', '0', '--lease', '4000')

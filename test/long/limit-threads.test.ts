@@ -42,7 +42,7 @@ test('fifty worker threads use 99 of 100 permits in turn, keep the bound and wai
   expect(idlest).toBeLessThan(0.5)
 })
 
-test('the bound holds for all while one of fifty stands still again and again', async () => {
+test('the limit holds while one of fifty threads stalls repeatedly', async () => {
   const shared = await shareLimit({ ...options, duration: 10_000, stalls: 450 })
   expect(mostWithin(shared.times.flat(), EXACT)).toBeLessThanOrEqual(LIMIT)
   expect(useOf(shared)).toBeGreaterThan(0.5)

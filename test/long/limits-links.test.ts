@@ -59,7 +59,7 @@ describe('a limit of 20 in a second over a slow link to Redis', () => {
     expect(limiter.outage).toBeUndefined()
   })
 
-  test.concurrent('that breaks leaves a process its own share where it is open, and no more', async () => {
+  test.concurrent('that breaks leaves the process its own share only', async () => {
     await using here = await RedisPlace.start()
     const { network, limiter } = await distant(here, 100, { onUnavailable: 'open' })
     await using work = new Work(limiter, LIMIT)

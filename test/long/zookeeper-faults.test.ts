@@ -214,7 +214,7 @@ test('a server that is frozen for two thirds of the session is left, and used ag
   expect((await zk.exists('/mine'))?.ephemeralOwner).toBe(session)
 })
 
-test('a holder whose server has lost its leader goes on at another one, and stays certain', async () => {
+test('a holder fails over to another server and keeps its lock', async () => {
   await using ensemble = await LinkedEnsemble.start()
   const { leader, follower, other } = await ensemble.roles()
   await using near = await Proxy.start(follower.port)

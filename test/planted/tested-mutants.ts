@@ -229,7 +229,7 @@ export const testedMutants: readonly TestedMutant[] = [
     description: 'replicas count that are asked for over another connection',
     wrong: 'return undefined',
     ...inEngine('redis/replicas'),
-    test: 'a server that is asked over another connection does not answer for what was written before',
+    test: 'WAIT over a new connection does not confirm earlier writes',
   },
   {
     id: 'channels-not-entered-again',
@@ -474,7 +474,7 @@ export const testedMutants: readonly TestedMutant[] = [
     description: 'a slot that is on its way counts as moved',
     wrong: 'this.#owners[slot] = owner',
     ...inEngine('redis/clients/cluster-topology'),
-    test: 'a slot that is on its way stays where it is',
+    test: 'a migrating slot stays with its source node',
   },
   {
     id: 'lost-while-prepared',

@@ -47,7 +47,7 @@ test('there are at most fifteen commands, and none has a script before or after 
   ).toEqual([])
 })
 
-test('the packages of each set are where all of the checkout finds them, in one version', () => {
+test('the packages of each set resolve to one version in the whole checkout', () => {
   const sets = readdirSync(`${root}scripts/packages`)
   // The paths of the checkout's own packages are relative to the folder of the set.
   const wanted = (folder: string, range: string): string =>

@@ -36,7 +36,7 @@ test('a task that fails at once is called after growing pauses, which start agai
   await box.close()
 })
 
-test('while the engine is unreachable a caller stands again each second', async () => {
+test('while the engine is unreachable, a caller retries each second', async () => {
   const clock = new VirtualClock(0)
   const engine = new FaultInjectingEngine(openMemory('memory:'))
   const box = await Box.join(engine, clock)

@@ -46,7 +46,7 @@ test('a free entry is deleted, unless it is used again before', async () => {
   expect(removed).toEqual(['k'])
 })
 
-test('others are told to look for an entry whose value is deleted, once its IDs have expired', async () => {
+test('other boxes are notified to check an entry without a value once its IDs expire', async () => {
   const { clock, free, see, left } = freeEntries()
   const until = Date.now() + HOUR
   see('k', { ...emptyEntry(), ids: [['id', until]] })

@@ -114,7 +114,7 @@ test('a change of an entry that another box has changed is decided again on the 
   expect(valueIn(store)).toBe('123')
 })
 
-test('what only reads is never answered from what is known', async () => {
+test('reads never use the cached entry', async () => {
   const store = new Memory()
   const clock = new VirtualClock()
   const [one, other] = [changesOn(store, clock, 'one'), changesOn(store, clock, 'other')]

@@ -128,7 +128,7 @@ test('a box that was idle for long does not take itself for dead', async () => {
   expect(one.hints.map(({ type, session }) => `${type} ${session}`)).toContain('wake one')
 })
 
-test('what a dead box has left is removed when others clean up', async () => {
+test('other boxes remove the entries of a dead box', async () => {
   const [one, other] = [world.box('one'), world.box('other')]
   await held(one, requestOf('one', '1', exclusive('a')))
   await held(one, requestOf('one', '2', exclusive('b', 'c')))

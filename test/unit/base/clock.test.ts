@@ -156,7 +156,7 @@ describe('the sleep of a machine', () => {
     }
   })
 
-  test('is not what a wall clock shows that is set, ahead or back', () => {
+  test('does not include a change of the wall clock', () => {
     const machine = new Machine()
     for (const set of [3_600_000, -3_600_000, 0, 50, 100, -86_400_000]) {
       machine.set = set
@@ -174,7 +174,7 @@ describe('the sleep of a machine', () => {
     expect(counted).toBeLessThanOrEqual(8020)
   })
 
-  test('is not what passes while a process gets no time, even when the wall clock is set', () => {
+  test('does not include the time of a stalled process, even if the wall clock is set', () => {
     const machine = new Machine()
     machine.interruption = 700
     machine.set = 3_600_000

@@ -106,7 +106,7 @@ describe('a password in a URL', () => {
     expect(labelOf([`psql://user:${SECRET}@host/app`])).not.toContain(SECRET)
   })
 
-  test('is not kept with what a Redis server answers', () => {
+  test('is removed from error replies of Redis', () => {
     const command = { name: 'AUTH', args: ['user', SECRET] }
     const wrong = Object.assign(new Error('WRONGPASS invalid'), { name: 'ReplyError', command })
     const unknown = new Error(`ERR unknown command 'AUTH', with args beginning with: '${SECRET}' `)

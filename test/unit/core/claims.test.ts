@@ -94,7 +94,7 @@ describe('claims in conflict', () => {
     )
   })
 
-  test('sets conflict where they have a key in common on which they do', () => {
+  test('sets conflict if their claims on a common key conflict', () => {
     const set = (...claims: Claim[]) => claimSet(claims)
     expect(conflicting(set(exclusive('a'), exclusive('b')), set(exclusive('b'), exclusive('c')))).toBe(true)
     expect(conflicting(set(exclusive('a')), set(exclusive('b')))).toBe(false)

@@ -227,7 +227,7 @@ describe('callers of one process', () => {
     return { clock, box, limiter, other, third, notes, call, asked }
   }
 
-  test('have all their permits from one call, and what comes while it is under way from the next', async () => {
+  test('share one call; callers during it share the next', async () => {
     const clock = new VirtualClock()
     const server = new Server(clock)
     const asked: number[] = []
@@ -298,7 +298,7 @@ describe('callers of one process', () => {
     expect(clock.nextAt()).toBeUndefined()
   })
 
-  test('a caller that only tries stands before no waiter', async () => {
+  test('a try does not delay waiters', async () => {
     const { clock, limiter } = scene({ limit: 3, per: 1000 })
     const tries = [limiter.tryAcquire(), limiter.tryAcquire(2)]
     const explaining = limiter.explain()
@@ -374,7 +374,7 @@ describe('callers of one process', () => {
     })
   }
 
-  test('one who asks takes what is given back while others have later instants, but no more', async () => {
+  test('a new caller gets only returned permits while others hold later reservations', async () => {
     const { clock, limiter, other, third } = scene({ limit: 2, per: 1000 })
     const first = await limiter.acquire(2)
     const controller = new AbortController()
@@ -432,7 +432,7 @@ describe('callers of one process', () => {
     })
   }
 
-  test('a limit that is raised keeps what was reserved where it stands', async () => {
+  test('raising a limit keeps existing reservations', async () => {
     const { clock, limiter, other } = scene({ limit: 1, per: 1000 })
     const served: string[] = []
     for (const [name, one] of Object.entries({ limiter, other, third: limiter, fourth: other })) {

@@ -53,7 +53,7 @@ describe('figures', () => {
     })
   })
 
-  test('the guard must be what a window lacked, or by how much ways differed', () => {
+  test('the guard is the missing window or the difference of delays', () => {
     const calls = [0, 10, 990, 1080].map((arrived, index) => ({
       asked: 0,
       sent: arrived - 2 * index,

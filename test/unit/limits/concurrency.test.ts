@@ -27,7 +27,7 @@ function scene() {
 const AMPLE = { limit: 1000, per: 1000 } as const
 
 describe('concurrency of a box', () => {
-  test('what a silent process has in use comes back with its lease, and its release takes nothing from others', async () => {
+  test('permits of a dead process return when its lease expires; its late release affects nobody', async () => {
     const { clock, join } = scene()
     const [one, engine] = await join()
     const [other] = await join()

@@ -149,7 +149,7 @@ describe('a decision and what it reports are of one moment', () => {
   )
 })
 
-test('what those would have waited for who gave up is not held against others', async () => {
+test('callers that gave up do not delay others', async () => {
   const clock = new VirtualClock(5000)
   const box = new DistantBox(clock, new Server(clock), 2, { limit: 1, per: '1m' })
   const first = box.limiter.acquire()

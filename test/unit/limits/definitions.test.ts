@@ -184,7 +184,7 @@ describe('definitions of one name that differ or change', () => {
     expect(scene.ask(MINUTE, 'a', [daily], 10)).toBe(0)
   })
 
-  test('what is kept of a limit stays small, however much others take', () => {
+  test('the stored state of a limit stays small', () => {
     const scene = new Scene()
     scene.ask(0, 'a', [limit(5, DAY)], 5)
     for (let turn = 1; turn < 600; turn++) scene.ask(turn * 120_000, 'b', [limit(1000, SECOND)], 20)

@@ -84,7 +84,7 @@ describe('a permit can be used for as long as the way takes', () => {
     expect(count.worst(1000)).toBeLessThanOrEqual(20)
   })
 
-  test('what a near box is given does not become less because of a far one', async () => {
+  test('a far box does not reduce the permits of a near box', async () => {
     const { boxes, count, during } = scene({ limit: 20, per: 1000 }, 1, 400)
     boxes[0]!.work(60, count)
     await during(3000)

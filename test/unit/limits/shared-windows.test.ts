@@ -471,7 +471,7 @@ describe('even spacing that threads share', () => {
     expect(one.explain().readyIn).toBeCloseTo(100, 1)
   })
 
-  test('has no place for who comes later when its first in line is late', async () => {
+  test('admits no later caller while the first waiter is late', async () => {
     const { clock, thread } = scene({ limit: 10, per: '1s', window: 'smooth' })
     const [one, other] = [thread(), thread()]
     expect(one.tryAcquire()).toBeDefined()

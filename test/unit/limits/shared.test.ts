@@ -72,7 +72,7 @@ describe('threads in a queue', () => {
     return [new ThreadTurns(memory, now), new ThreadTurns(memory, now)]
   }
 
-  test('count what those before them want', () => {
+  test('count the permits wanted by earlier callers', () => {
     const [a, b] = twoThreads(() => 1000)
     const first = queue(a, 2)
     const second = queue(b, 3)

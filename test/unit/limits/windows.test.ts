@@ -223,7 +223,7 @@ describe('a sliding window', () => {
     expect(window.readyAt(state, 20, 1, 0)).toBe(1000)
   })
 
-  test('what was reserved ahead and given back leaves its time to others, and what was used before counts still', () => {
+  test('a returned reservation frees its time; earlier permits still count', () => {
     const window = new SlidingWindow(2, 1000, 0)
     const state = window.empty()
     const reserved: number[] = []

@@ -36,7 +36,7 @@ class RoughEngine extends StateEngine {
   }
 }
 
-test('a pause is not shorter than was asked for, whenever within what is known it was decided', async () => {
+test('a pause is at least as long as requested, despite an imprecise clock', async () => {
   const engine = new RoughEngine(new VirtualClock(100))
   const listener = { wake: () => 0, lost: () => 0, contended: () => 0, reserved: () => 0 }
   const more = { changed: () => 0, missed: () => 0, ended: () => 0 }

@@ -7,7 +7,7 @@ function collect(most = Infinity) {
   return { batches, batcher }
 }
 
-test('the jobs of one tick, and of what it causes at once, come together', async () => {
+test('jobs of one tick and its microtasks form one batch', async () => {
   const { batches, batcher } = collect()
   batcher.add(1)
   batcher.add(2)

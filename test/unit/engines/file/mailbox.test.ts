@@ -394,7 +394,7 @@ describe('input of other processes', () => {
     expect(inbox).toEqual(['one'])
   })
 
-  it('is cut off when the sender never reads what comes back', async () => {
+  it('disconnects a sender that never reads replies', async () => {
     const { mailbox } = await openInbox()
     const socket = await raw(mailbox.address)
     const small = Buffer.alloc(4 * 16_384)

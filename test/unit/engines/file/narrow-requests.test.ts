@@ -63,7 +63,7 @@ function bytesMoved(work: () => void): number {
   return moved.join('').length
 }
 
-test('what was changed and not stored is forgotten after a rollback', () => {
+test('a rollback discards changes that were not stored', () => {
   const requests = new NarrowRequests(connection)
   for (let number = 1; number <= 12; number++) requests.append(request(number), number)
   requests.flush()
@@ -122,7 +122,7 @@ test('no statement for a request looks at all that are behind the row', () => {
   }
 })
 
-test('a queue is as it would be in an array, whatever comes, changes and leaves', () => {
+test('a queue behaves like an array under random operations', () => {
   const random = new Random(7)
   const requests = new NarrowRequests(connection)
   let expected: { id: string; ticket: number; expires: number }[] = []

@@ -25,7 +25,7 @@ function folderOf(bytes: number): string {
   return path
 }
 
-it('takes a short path as it is, from where the process stands', () => {
+it('uses a short path unchanged, relative to the working directory', () => {
   const folder = SocketFolder.open('.')
   expect(folder.path).toBe(process.cwd())
   expect(folder.filePath(name)).toBe(join(process.cwd(), name))

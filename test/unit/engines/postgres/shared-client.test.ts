@@ -175,7 +175,7 @@ test('a box that begins to listen as the connection is lost gets an error', asyn
   expect(seen.connections).toHaveLength(2)
 })
 
-test('what boxes ask of the connection for messages while it is busy is one statement', async () => {
+test('subscriptions made while the connection is busy share one statement', async () => {
   const { seen, box, listen } = scene()
   const boxes = await Promise.all(Array.from({ length: 5 }, box))
   const listening = await Promise.all(boxes.map((each, index) => listen(each, `c${index}`)))
@@ -188,7 +188,7 @@ test('what boxes ask of the connection for messages while it is busy is one stat
   expect(statements).toEqual(['channels', 'channels'])
 })
 
-test('what boxes do together is done once, and again for those that ask later', async () => {
+test('concurrent calls share one run; later calls run again', async () => {
   const { box } = scene()
   const [one, other] = await Promise.all([box(), box()])
   let count = 0
@@ -204,7 +204,7 @@ test('what boxes do together is done once, and again for those that ask later', 
   expect(count).toBe(2)
 })
 
-test('what boxes do together does not end with the box that asked first', async () => {
+test('a shared run continues after its first caller has closed', async () => {
   const { box } = scene()
   const [one, other] = await Promise.all([box(), box()])
   const done = one.together!(async statements => {

@@ -49,7 +49,7 @@ test('one question is under way at a time, and calls that ask meanwhile share th
   expect(await Promise.all(others)).toEqual([missed, missed])
 })
 
-test('a server that is asked over another connection does not answer for what was written before', async () => {
+test('WAIT over a new connection does not confirm earlier writes', async () => {
   const server = new FakeServer()
   const replicas = new Replicas(1)
   const missed = replicas.missed(server.answered)

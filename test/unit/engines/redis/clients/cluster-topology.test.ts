@@ -32,7 +32,7 @@ beforeEach(() => {
   )
 })
 
-test('keys lie where CLUSTER SLOTS says, by the names that reach the nodes from here', async () => {
+test('keys map to nodes by CLUSTER SLOTS, with reachable addresses', async () => {
   expect([slotOf(LOW) < 8192, slotOf(HIGH) < 8192]).toEqual([true, false])
   expect(topology.masterOf(LOW)).toBeUndefined()
   expect(topology.masters).toEqual([])
@@ -64,7 +64,7 @@ test('a reported move of a slot counts until the next look, which comes soon', a
   expect(topology.masterOf(LOW)).toBe('mapped:7000')
 })
 
-test('a slot that is on its way stays where it is', async () => {
+test('a migrating slot stays with its source node', async () => {
   await topology.look()
   expect(topology.redirected(slotOf(LOW), '10.0.0.1:7002', false)).toBe('mapped:7002')
   expect(topology.masterOf(LOW)).toBe('mapped:7000')

@@ -105,7 +105,7 @@ test('a message reaches the subscribers of its channel, until they unsubscribe o
   await Promise.all([first!.close(), third!.close()])
 })
 
-test('all links are told that messages may have been missed', async () => {
+test('all links are notified of missed messages', async () => {
   const heard = [new Heard(), new Heard(), new Heard()] as const
   const [closed, ...open] = await Promise.all(heard.map(listener => connected('a', listener)))
   await closed!.close()
