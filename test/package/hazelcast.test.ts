@@ -68,3 +68,21 @@ test('installed beside Signalbox, it opens a box and diagnoses members, for modu
   }
   await member.kill()
 })
+
+test('without the client on which it depends, the error says what is missing, and not to install the engine', async () => {
+  const project = join(folder, 'without-client')
+  await installInto(project, [library.path, engine.path])
+  rmSync(join(project, 'node_modules/hazelcast-client'), { recursive: true })
+  const body = `await open('hazelcast://127.0.0.1:1/a', { wait: '1m' }).catch(error => console.log(error.message))`
+  writeFileSync(join(project, 'program.js'), `import { open } from 'signalbox'\n${body}`)
+  writeFileSync(
+    join(project, 'program.cjs'),
+    `const { open } = require('signalbox')\nvoid (async () => { ${body} })()`,
+  )
+  for (const program of ['program.js', 'program.cjs']) {
+    const { stdout } = await runProgram(process.execPath, [program], { cwd: project, timeLimit: 20_000 })
+    expect(stdout).toMatch(
+      /^can't load the installed package signalbox-hazelcast: Cannot find (module|package) 'hazelcast-client'/,
+    )
+  }
+})
