@@ -83,7 +83,7 @@ async function overNetwork() {
     { url: 'redis-quorum://host,host,host', guarantees: quorumGuarantees, shownIn: 'quorum' },
     { url: 'postgres://host/database', guarantees: postgresGuarantees, shownIn: 'postgres' },
     { url: 'zookeeper://host,host,host', guarantees: zookeeperGuarantees, shownIn: 'zookeeper' },
-    { url: 'hazelcast://host,host,host', guarantees: hazelcastGuarantees, shownIn: 'hazelcast' },
+    { url: 'hazelcast://host', guarantees: hazelcastGuarantees, shownIn: 'hazelcast' },
   ]
 }
 
