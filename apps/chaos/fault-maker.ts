@@ -184,7 +184,7 @@ export class FaultMaker {
       }
       case 'kill server':
         await server!.kill()
-        // A lost grant excludes nobody, so waits until its deadline has passed.
+        // A lost grant no longer excludes other clients: waits until its deadline has passed.
         if (LOSES_GRANTS.test(settings.engine)) await sleep(settings.lease)
         return server!.start()
       case 'stop server':

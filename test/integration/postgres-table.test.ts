@@ -54,7 +54,7 @@ describe.each(['alone', 'together', 'again'] as const)('operations that are sent
   })
 })
 
-/** Keys so long that the names of their rows contain hashes, which sort before the row of `a`. */
+/** Long keys. The names of their rows contain hashes, and sort before the row of `a`. */
 const LONG_KEYS = ['t', 'u', 'v', 'w', 'x', 'y', 'z'].map(letter => letter.repeat(2000))
 
 test('requests queue and are served in order while the clock is behind, on one key as on several', async () => {

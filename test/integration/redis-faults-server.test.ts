@@ -279,7 +279,7 @@ describe.concurrent('code', () => {
     const box = await here.box()
     const held = await box.mutex('key').acquire({ lease: '60s' })
     const { requests } = new Names('', false).group('')
-    // Creates so many requests that checking them takes long.
+    // Creates many requests, which take long to check.
     await here.server.command(
       'EVAL',
       `for i = 1, ARGV[1] do

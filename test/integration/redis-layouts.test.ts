@@ -142,7 +142,7 @@ describe.each<[Layout, readonly string[], string]>([
       const other = await boxOf(layout)
       const key = randomUUID()
       const grant = await box.mutex(key).acquire({ lease: 60_000, renew: false })
-      // The queue keeps the request for a lease, in which somebody might repair the key.
+      // The queue keeps the request for the length of a lease. Meanwhile, an operator can repair the key.
       const asked = other.mutex(key).acquire({ lease: 500 })
       asked.catch(() => undefined)
       await until(async () => {

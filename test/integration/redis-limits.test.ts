@@ -21,7 +21,7 @@ test('an idle limiter leaves nothing behind after its window', async () => {
   await limiter.acquire(2)
   await limiter.key('amy').acquire()
   expect(await here.server.command('DBSIZE')).toBe(2)
-  // Acquires so many permits that the server stores most of them in a compact form.
+  // Acquires many permits. The server stores most of them in a compact form.
   const many = box.limiter('many', { limit: 1000, per: 300 })
   for (let turn = 0; turn < 200; turn++) await many.acquire()
   await pause(300)

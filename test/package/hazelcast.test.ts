@@ -1,11 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Clone } from '../docs/shell-blocks.js'
-import { runProgram } from '../support/run-program.js'
 import { startHazelcast, TEST_CLUSTER } from '../support/servers/hazelcast.js'
-import { declarationsOf, installInto, pack, publintMessages, renew, type Tarball } from './pack.js'
+import { declarationsOf, installInto, outputsOf, pack, publintMessages, renew, type Tarball } from './pack.js'
 
 const timeLimit = 120_000
 
@@ -40,7 +39,7 @@ test('installed beside Signalbox, it opens a box and diagnoses members, for modu
   const member = await startHazelcast()
   const project = join(folder, 'project')
   await installInto(project, [library.path, engine.path])
-  const body = `
+  const statements = `
     const url = 'hazelcast://${member.address}/${TEST_CLUSTER}'
     const box = await open(url)
     const token = await box.mutex('a').run(grant => grant.token)
@@ -50,22 +49,12 @@ test('installed beside Signalbox, it opens a box and diagnoses members, for modu
     await other.close()
     const error = await open('hazelcast://').catch(error => error)
     console.log(next > token, (await diagnose(url)).facts.length > 0, error instanceof InvalidArgumentError)`
-  writeFileSync(
-    join(project, 'program.js'),
-    `import { diagnose, InvalidArgumentError, open } from 'signalbox'
-    import { openHazelcast } from 'signalbox-hazelcast'
-    ${body}`,
-  )
-  writeFileSync(
-    join(project, 'program.cjs'),
-    `const { diagnose, InvalidArgumentError, open } = require('signalbox')
-    const { openHazelcast } = require('signalbox-hazelcast')
-    void (async () => {${body}})()`,
-  )
-  for (const program of ['program.js', 'program.cjs']) {
-    const { stdout } = await runProgram(process.execPath, [program], { cwd: project, timeLimit })
-    expect(stdout).toBe('true true true\n')
+  const imports = {
+    signalbox: 'diagnose, InvalidArgumentError, open',
+    'signalbox-hazelcast': 'openHazelcast',
   }
+  const printed = 'true true true\n'
+  expect(await outputsOf(project, imports, statements)).toEqual([printed, printed])
   await member.kill()
 })
 
@@ -73,15 +62,10 @@ test('without the client on which it depends, the error says what is missing, an
   const project = join(folder, 'without-client')
   await installInto(project, [library.path, engine.path])
   rmSync(join(project, 'node_modules/hazelcast-client'), { recursive: true })
-  const body = `await open('hazelcast://127.0.0.1:1/a', { wait: '1m' }).catch(error => console.log(error.message))`
-  writeFileSync(join(project, 'program.js'), `import { open } from 'signalbox'\n${body}`)
-  writeFileSync(
-    join(project, 'program.cjs'),
-    `const { open } = require('signalbox')\nvoid (async () => { ${body} })()`,
-  )
-  for (const program of ['program.js', 'program.cjs']) {
-    const { stdout } = await runProgram(process.execPath, [program], { cwd: project, timeLimit: 20_000 })
-    expect(stdout).toMatch(
+  const statements = `
+    await open('hazelcast://127.0.0.1:1/a', { wait: '1m' }).catch(error => console.log(error.message))`
+  for (const printed of await outputsOf(project, { signalbox: 'open' }, statements)) {
+    expect(printed).toMatch(
       /^can't load the installed package signalbox-hazelcast: Cannot find (module|package) 'hazelcast-client'/,
     )
   }

@@ -1,10 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Clone } from '../docs/shell-blocks.js'
-import { runProgram } from '../support/run-program.js'
-import { declarationsOf, installInto, pack, publintMessages, renew, type Tarball } from './pack.js'
+import { declarationsOf, installInto, outputsOf, pack, publintMessages, renew, type Tarball } from './pack.js'
 
 const timeLimit = 120_000
 
@@ -38,23 +37,11 @@ test('the package for lock files passes publint', async () => {
 test('installed beside Signalbox, it locks a file for modules and for CommonJS', async () => {
   const project = join(folder, 'project')
   await installInto(project, [library.path, lockfile.path])
-  const body = `
+  const statements = `
     const release = await lock('package.json')
     const isLocked = await check('package.json')
     await release()
     console.log(isLocked, await check('package.json'))`
-  writeFileSync(
-    join(project, 'program.js'),
-    `import { check, lock } from 'signalbox-lockfile'
-    ${body}`,
-  )
-  writeFileSync(
-    join(project, 'program.cjs'),
-    `const { check, lock } = require('signalbox-lockfile')
-    void (async () => {${body}})()`,
-  )
-  for (const program of ['program.js', 'program.cjs']) {
-    const { stdout } = await runProgram(process.execPath, [program], { cwd: project, timeLimit })
-    expect(stdout).toBe('true false\n')
-  }
+  const outputs = await outputsOf(project, { 'signalbox-lockfile': 'check, lock' }, statements)
+  expect(outputs).toEqual(['true false\n', 'true false\n'])
 })

@@ -68,3 +68,30 @@ function withoutComments(declarations: string): string {
   const file = ts.createSourceFile('declarations.d.ts', declarations, ts.ScriptTarget.ES2022)
   return ts.createPrinter({ removeComments: true }).printFile(file)
 }
+
+/**
+ * Runs statements in a project, as an ES module and as CommonJS.
+ * @param imports names that the statements use, by package.
+ * @returns the output of each.
+ */
+export async function outputsOf(
+  project: string,
+  imports: Readonly<Record<string, string>>,
+  statements: string,
+): Promise<string[]> {
+  const lines = (line: (names: string, from: string) => string): string =>
+    Object.entries(imports)
+      .map(([from, names]) => `${line(names, from)}\n`)
+      .join('')
+  const programs = {
+    'program.mjs': `${lines((names, from) => `import { ${names} } from '${from}'`)}${statements}`,
+    'program.cjs': `${lines((names, from) => `const { ${names} } = require('${from}')`)}void (async () => {${statements}})()`,
+  }
+  const outputs: string[] = []
+  for (const [name, text] of Object.entries(programs)) {
+    writeFileSync(join(project, name), text)
+    const { stdout } = await runProgram(process.execPath, [name], { cwd: project, timeLimit: 60_000 })
+    outputs.push(stdout)
+  }
+  return outputs
+}

@@ -1,4 +1,3 @@
-import { isBuiltin } from 'node:module'
 import { MissingPackageError } from '../../base/errors.js'
 
 /** The parts of the errors of Node, of bundlers and of Yarn's Plug'n'Play for a module that can't be found. */
@@ -32,9 +31,9 @@ function isMissing(name: string, { code, pnpCode, data, message }: LoadFailure):
   const [, ofNode, ofBundle] =
     /Cannot find (?:module|package) '([^']*)'|^Dynamic require of "(.*)" is not supported$/.exec(message) ??
     []
-  // An ES module made by esbuild lacks the packages that were not installed at that time. If it lacks a module of Node,
+  // An ES module made by esbuild lacks the packages that were not installed at that time. If it lacks another module,
   // then an installed CommonJS package requires it.
-  if (ofBundle !== undefined) return !isBuiltin(ofBundle) && isOf(name, ofBundle)
+  if (ofBundle !== undefined) return isOf(name, ofBundle)
   // Yarn's Plug'n'Play has a code of its own for a peer dependency that the application does not declare.
   const isNotFound =
     code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND' || pnpCode === 'MISSING_PEER_DEPENDENCY'

@@ -43,7 +43,7 @@ export class FakeClock {
     writeFileSync(this.#file, microseconds, { flag: existsSync(this.#file) ? 'r+' : 'w' })
   }
 
-  /** Environment variables with which a program reads this clock. @throws Error when there is no C compiler */
+  /** Returns the environment variables that make a program read this clock. @throws Error if there is no C compiler */
   get environment(): Readonly<Record<string, string>> {
     library ??= compiled()
     return { LD_PRELOAD: library, SIGNALBOX_CLOCK: this.#file }

@@ -27,7 +27,7 @@ function scene() {
 const AMPLE = { limit: 1000, per: 1000 } as const
 
 describe('concurrency of a box', () => {
-  test('permits of a dead process return when its lease expires; its late release affects nobody', async () => {
+  test('permits of a dead process return when its lease expires; its late release frees no permit of others', async () => {
     const { clock, join } = scene()
     const [one, engine] = await join()
     const [other] = await join()
