@@ -11,9 +11,15 @@ const alias = [
   { find: /^signalbox$/, replacement: source('./src/index.ts') },
   { find: /^signalbox\/store$/, replacement: source('./src/store/records/index.ts') },
   { find: /^signalbox\/testing$/, replacement: source('./src/testing/index.ts') },
+  { find: /^signalbox\/reports$/, replacement: source('./src/reports/index.ts') },
   { find: /^signalbox\/limits$/, replacement: source('./src/limits/index.ts') },
   { find: /^signalbox\/engine$/, replacement: source('./src/engine/index.ts') },
   { find: /^signalbox-conformance$/, replacement: source('./packages/conformance/src/index.ts') },
+  { find: /^signalbox-console$/, replacement: source('./packages/console/src/index.ts') },
+  {
+    find: /^signalbox-console\/page-kit$/,
+    replacement: source('./packages/console/src/page-kit/index.ts'),
+  },
   { find: /^signalbox-hazelcast$/, replacement: source('./packages/hazelcast/src/index.ts') },
   { find: /^signalbox-lockfile$/, replacement: source('./packages/lockfile/src/index.ts') },
   {

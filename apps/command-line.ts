@@ -1,7 +1,6 @@
 import { Command, CommanderError, InvalidArgumentError as InvalidOption } from 'commander'
 import { InvalidArgumentError } from 'signalbox'
-import { failureText } from '../src/base/failure-text.js'
-import { withoutSecrets } from '../src/base/secrets.js'
+import { failureText, withoutSecrets } from 'signalbox/reports'
 
 /** Returns a command line that throws instead of ending the process, and that hides passwords in its errors. */
 export function applicationCommand(name: string): Command {

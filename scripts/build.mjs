@@ -30,6 +30,12 @@ const outputs = [
   },
   {
     target: 'dist',
+    folder: 'packages/console/dist',
+    sources: 'packages/console/src',
+    project: 'packages/console/tsconfig.build.json',
+  },
+  {
+    target: 'dist',
     folder: 'packages/hazelcast/dist',
     sources: 'packages/hazelcast/src',
     project: 'packages/hazelcast/tsconfig.build.json',
@@ -62,6 +68,7 @@ const outputs = [
 const packages = new Map([
   ['package', '.'],
   ['conformance-package', 'packages/conformance'],
+  ['console-package', 'packages/console'],
   ['hazelcast-package', 'packages/hazelcast'],
   ['lockfile-package', 'packages/lockfile'],
   ['zookeeper-package', 'packages/zookeeper'],

@@ -66,6 +66,7 @@ const packages = {
       'quiet.process': 'quiet.process',
     },
   },
+  'packages/console': { sources: 'src', programs: {} },
   'packages/hazelcast': { sources: 'src', programs: {} },
   'packages/lockfile': { sources: 'src', programs: {} },
   'packages/zookeeper': { sources: 'src', programs: {} },
@@ -195,7 +196,7 @@ function plainCommonJs(code) {
 
 /** Returns a module with the files of the console's page. It replaces the module that reads them. */
 async function pageModule() {
-  return `const texts = ${JSON.stringify(await pageFiles('src/console/page'))}
+  return `const texts = ${JSON.stringify(await pageFiles('packages/console/src/page'))}
 export const pageFile = name => texts[name]`
 }
 

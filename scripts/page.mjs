@@ -1,4 +1,4 @@
-/** Builds the pages for browsers into `dist`, from which the modules of a clone read them: `node scripts/page.mjs`. */
+/** Builds the pages for browsers, which the modules of a clone read from `dist`: `node scripts/page.mjs`. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -6,9 +6,12 @@ import { rolldown } from 'rolldown'
 import { root } from './command.mjs'
 
 /** Folder of the sources that all pages share. */
-const kit = 'src/page-kit/browser'
-/** Folders of the pages. Each contains the entry `page.ts` and a style sheet. */
-const folders = ['src/console/page', 'apps/trains/board/page']
+const kit = 'packages/console/src/page-kit/browser'
+/** Folders of the pages, and the folders of their files. Each page has the entry `page.ts` and a style sheet. */
+const folders = {
+  'packages/console/src/page': 'packages/console/dist/page',
+  'apps/trains/board/page': 'dist/apps/trains/board/page',
+}
 
 /**
  * Returns the files of a page, by name.
@@ -43,8 +46,8 @@ function read(folder, name) {
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  for (const folder of folders) {
-    const place = join(root, 'dist', folder)
+  for (const [folder, files] of Object.entries(folders)) {
+    const place = join(root, files)
     mkdirSync(place, { recursive: true })
     for (const [name, text] of Object.entries(await pageFiles(folder))) writeFileSync(join(place, name), text)
   }

@@ -17,8 +17,6 @@ const languages = new Map([['mjs', 'js']])
  * @param {string} href
  */
 export function pageOf(page, href) {
-  // README is the front page.
-  if (normalize(join(dirname(page), href)).startsWith('README.md')) return href.replace('README', 'index')
   const path = fileOf(page, href)
   return path === undefined ? href : relative(dirname(page), join('source', pageName(path)))
 }

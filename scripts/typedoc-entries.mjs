@@ -9,6 +9,7 @@ import { root } from './command.mjs'
  */
 export const entries = new Map([
   ...entriesOf('.', '.'),
+  ...entriesOf('packages/console', 'src'),
   ...entriesOf('packages/hazelcast', 'src'),
   ...entriesOf('packages/lockfile', 'src'),
   ...entriesOf('packages/zookeeper', 'src'),

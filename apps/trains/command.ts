@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import { withoutSecrets } from '../../src/base/secrets.js'
+import { withoutSecrets } from 'signalbox/reports'
 import { Board } from './board/board.js'
 import { systemClock } from './clock.js'
 import { DeadLetterFile } from './dead-letters.js'

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import type { Board, RunState } from './board/board.js'
-import { withoutSecrets } from '../../src/base/secrets.js'
+import { withoutSecrets } from 'signalbox/reports'
 import { systemClock } from './clock.js'
 import type { DeadLetterFile } from './dead-letters.js'
 import { changesOf, locationKey, type LocationCounts } from './domain/location.js'

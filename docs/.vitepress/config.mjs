@@ -19,7 +19,7 @@ const icon =
 
 const sidebar = [
   group('Start', {
-    Signalbox: '/',
+    Signalbox: '/README',
     'Choosing an engine and a lock': '/docs/choosing',
     Guarantees: '/docs/guarantees',
     Recipes: '/docs/recipes',
@@ -33,7 +33,7 @@ const sidebar = [
     'Lock files': '/packages/lockfile/README',
     Queues: '/docs/queues',
     'The signalbox command': '/docs/cli',
-    'The console': '/docs/console',
+    'The console': '/packages/console/README',
     'Errors and diagnostics': '/docs/diagnostics',
     'Testing code that uses locks': '/docs/testing',
     NestJS: '/packages/nestjs/README',
@@ -103,7 +103,7 @@ export default {
   cacheDir: '../build-docs/cache',
   head: [['link', { rel: 'icon', href: `data:image/svg+xml,${encodeURIComponent(icon)}` }]],
   rewrites: {
-    'README.md': 'index.md',
+    'docs/index.md': 'index.md',
     'build-docs/api/:path*': 'api/:path*',
     'build-docs/source/:path*': 'source/:path*',
   },

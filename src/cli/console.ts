@@ -1,11 +1,8 @@
-import { randomBytes } from 'node:crypto'
 import { Option, type Command } from 'commander'
 import { onAbort } from '../base/abort-task.js'
-import { consoleOf } from '../console/index.js'
+import { companion } from '../base/companion.js'
 import { diagnose } from '../index.js'
-import { LOOPBACK } from '../page-kit/guarded-server.js'
 import { hostOf, portOf } from './arguments.js'
-import { ConsoleServer } from './console-server.js'
 import { examine } from './doctor.js'
 import { engineOption, placeOf, withBox } from './engine.js'
 import { Interrupt } from './interrupt.js'
@@ -27,28 +24,32 @@ export function addConsole(program: Command, { stdout, stderr }: Terminal): void
       '--host <address>',
       'where to listen; beyond this machine, the traffic is not encrypted',
       hostOf,
-      LOOPBACK,
+      '127.0.0.1',
     )
     .addOption(new Option('--port <number>', 'the port; 0 for a free one').argParser(portOf).default(0))
     .option('--read-only', 'reject releases and revocations on the page')
     .action(async ({ engine, host, port, readOnly = false }: ConsoleOptions) => {
       const url = await placeOf(engine, false)
+      const { serveConsole } = await companion(
+        'the console',
+        'signalbox-console',
+        import('signalbox-console'),
+      )
       await withBox(
         engine,
         async box => {
-          const console = consoleOf(box, {
+          using interrupt = new Interrupt()
+          const served = await serveConsole(box, {
+            host,
+            port,
             readOnly,
             // The full examination writes a value and removes it again.
             diagnose: () => (readOnly ? diagnose(url) : examine(url)),
             log: line => void stderr.write(`signalbox: ${line}\n`),
           })
-          using interrupt = new Interrupt()
-          const secret = randomBytes(24).toString('base64url')
-          const server = await ConsoleServer.open(console, port, host, secret)
-          stdout.write(`open ${server.url} (the part after # is a secret)\n`)
+          stdout.write(`open ${served.url} (the part after # is a secret)\n`)
           await new Promise<void>(resolve => onAbort(interrupt.signal, resolve))
-          console.close()
-          await server.close()
+          await served.close()
         },
         { label: 'signalbox console' },
       )

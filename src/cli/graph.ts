@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Party } from '../index.js'
-import { cyclesOf, waitsOf, type Wait } from '../blocking.js'
+import { cyclesOf, waitsOf, type Wait } from '../reports/index.js'
 import { columns } from './columns.js'
 import { engineOption, withBox, type EngineOptions } from './engine.js'
 import { reportsOf } from './ls.js'

@@ -4,10 +4,10 @@
  *
  * @module
  */
-export { systemClock, type Clock, type Timer } from '../base/clock.js'
+export { systemClock, wallOf, type Clock, type Timer } from '../base/clock.js'
 export { milliseconds, shortDuration, type DurationBounds } from '../base/duration.js'
 export { shown } from '../base/errors.js'
-export { MAX_KEY_LENGTH, checkOptions } from '../base/options.js'
+export { MAX_KEY_LENGTH, checkOptions, flag } from '../base/options.js'
 export { WriteQueue } from '../base/write-queue.js'
 export { StateMachine, type AnyEffect, type ChangedEffect, type WatchState } from './state-machine.js'
 export { Ahead, conflict, sharedClaims } from './claim.js'

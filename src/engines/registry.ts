@@ -1,8 +1,7 @@
 import type { Engine } from '../engine/contract.js'
 import type { Diagnosis } from '../engine/diagnosis.js'
+import { companion } from '../base/companion.js'
 import { InvalidArgumentError, shown } from '../base/errors.js'
-import { ifInstalled } from '../engine/kit/if-installed.js'
-import { missingPackage } from '../engine/kit/missing-package.js'
 import type { ExistingHazelcast } from './existing-hazelcast.js'
 import type { ExistingPostgres } from './postgres/existing-postgres.js'
 import type { ExistingRedisQuorum } from './redis/quorum/open.js'
@@ -79,13 +78,6 @@ const engines: readonly Registered[] = [
 const zookeeper = () =>
   companion('ZooKeeper', 'signalbox-zookeeper/engine', import('signalbox-zookeeper/engine'))
 const hazelcast = () => companion('Hazelcast', 'signalbox-hazelcast', import('signalbox-hazelcast'))
-
-/** Returns the code of an engine that is in a package of its own. @throws MissingPackageError if it is not installed */
-async function companion<Code>(engine: string, entry: string, loading: Promise<Code>): Promise<Code> {
-  const code = await ifInstalled(entry, loading)
-  if (code === undefined) throw missingPackage(`${engine} needs a package`, [entry.split('/')[0]!])
-  return code
-}
 
 /**
  * Returns the engine that a URL or an option of `open` names.

@@ -18,7 +18,7 @@ export interface InstrumentOptions {
    */
   lockName?: ((keys: readonly string[]) => string | undefined) | undefined
   /**
-   * The address of a console, see `signalbox/console`, such as `https://ops.example.com/locks/`. Spans of waits for
+   * The address of a console, see `signalbox-console`, such as `https://ops.example.com/locks/`. Spans of waits for
    * locks then have the attribute `signalbox.console.url`, the address of the timeline of their first key. Default: no
    * such attribute.
    */

@@ -5,9 +5,11 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { deadLinks } from '../../scripts/site-links.mjs'
 import { entries } from '../../scripts/typedoc-entries.mjs'
-import { pages, readme, root } from './pages.js'
+import { pages, root } from './pages.js'
 
 const site = join(root, 'build-docs/site')
+/** The first page of the site. */
+const front = 'docs/index.md'
 const timeLimit = 600_000
 
 describe('the site of the docs', () => {
@@ -18,18 +20,18 @@ describe('the site of the docs', () => {
 
   const read = (page: string): string => readFileSync(join(site, page), 'utf8')
 
-  test('has each page, and README is the front page', () => {
+  test('has each page, and begins with the page for a first look', () => {
     const missing = pages()
-      .map(page => (page === readme ? 'index.html' : page.replace(/\.md$/, '.html')))
+      .map(page => (page === front ? 'index.html' : page.replace(/\.md$/, '.html')))
       .filter(page => !existsSync(join(site, page)))
     expect(missing).toEqual([])
-    expect(read('index.html')).toContain('Distributed locks, rate limits, leader election')
+    expect(read('index.html')).toContain('Locks, rate limits and shared state')
   })
 
   test('leads to each page from its menu', () => {
-    const menu = read('index.html')
+    const menu = read('README.html')
     const missing = pages().filter(
-      page => page !== readme && !menu.includes(`href="/${page.replace(/md$/, 'html')}"`),
+      page => page !== front && !menu.includes(`href="/${page.replace(/md$/, 'html')}"`),
     )
     expect(missing).toEqual([])
   })

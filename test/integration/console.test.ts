@@ -7,15 +7,15 @@ import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
 import { Hono } from 'hono'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import type * as library from '../../src/index.js'
-import type * as consoleLibrary from '../../src/console/index.js'
-import type { StateMessage } from '../../src/console/messages.js'
+import type * as consoleLibrary from '../../packages/console/src/index.js'
+import type { StateMessage } from '../../packages/console/src/messages.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 import { ask, startConsole, type Answer, type Question, type RunningConsole } from './console-place.js'
 
 /** Returns the URL of a built module, because only these contain the page. */
-const dist = (path: string): string => new URL(`../../dist/src/${path}`, import.meta.url).href
-const { open } = (await import(dist('index.js'))) as typeof library
-const { consoleOf } = (await import(dist('console/index.js'))) as typeof consoleLibrary
+const built = (path: string): string => new URL(`../../${path}`, import.meta.url).href
+const { open } = (await import(built('dist/src/index.js'))) as typeof library
+const { consoleOf } = (await import(built('packages/console/dist/index.js'))) as typeof consoleLibrary
 
 /** Returns a request as the page sends it. */
 function fromPage({ port, secret }: RunningConsole, order?: object): Question {
@@ -276,7 +276,7 @@ describe('signalbox console', () => {
   })
 })
 
-describe('the handlers of signalbox/console', () => {
+describe('the handlers of signalbox-console', () => {
   const servers: Server[] = []
   afterEach(() => {
     for (const server of servers.splice(0)) {

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
-import { ifInstalled } from '../../engine/kit/if-installed.js'
-import { missingPackage } from '../../engine/kit/missing-package.js'
+import { ifInstalled } from '../../base/if-installed.js'
+import { missingPackage } from '../../base/missing-package.js'
 
 /** The value of a column. Integers are exact up to 2^53 - 1. Text must not contain NUL. */
 type SqlValue = string | number | null | Uint8Array

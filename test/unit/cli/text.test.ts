@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { columns } from '../../../src/cli/columns.js'
 import { errorLine, CommandError, statusOf } from '../../../src/cli/failure.js'
-import { waitsOf } from '../../../src/blocking.js'
+import { waitsOf } from '../../../src/reports/index.js'
 import { graphTable } from '../../../src/cli/graph.js'
 import { jsonLine, table } from '../../../src/cli/ls.js'
 import { printable, printableJson } from '../../../src/base/printable.js'

@@ -20,7 +20,7 @@ import { FaultInjectingEngine } from '../../../packages/conformance/src/fault-in
 import { channels } from '../../../src/base/diagnostics.js'
 import { openMemory } from '../../../src/engines/memory/open.js'
 import { ConflictError, LostError, open, UnavailableError, type Box } from '../../../src/index.js'
-import { routeOf } from '../../../src/console/page/route.js'
+import { routeOf } from '../../../packages/console/src/page/route.js'
 import { instrument } from '../../../src/opentelemetry/index.js'
 import { freePort } from '../../../apps/chaos/servers/free-port.js'
 

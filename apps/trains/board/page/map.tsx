@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { printable } from '../../../../src/base/printable.js'
+import { printable } from 'signalbox/reports'
 import type { LockUser } from '../../lock-in-use.js'
 import type { LockedStation } from '../frames.js'
 import type { Diagram } from '../diagram.js'

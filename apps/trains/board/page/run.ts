@@ -1,5 +1,5 @@
-import { followEvents } from '../../../../src/page-kit/browser/event-stream.js'
-import type { Freshness } from '../../../../src/page-kit/browser/freshness.js'
+import { followEvents } from '../../../../packages/console/src/page-kit/browser/event-stream.js'
+import type { Freshness } from '../../../../packages/console/src/page-kit/browser/freshness.js'
 import type { AboutFrame, EndFrame, Frame, NowFrame } from '../frames.js'
 import { Trains } from './trains.js'
 

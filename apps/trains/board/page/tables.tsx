@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import { printable } from '../../../../src/base/printable.js'
+import { printable } from 'signalbox/reports'
 import type { BusyPlace, Wait, WorkerState } from '../frames.js'
 import { named } from './text.js'
 

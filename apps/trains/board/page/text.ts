@@ -1,4 +1,4 @@
-import { printable } from '../../../../src/base/printable.js'
+import { printable } from 'signalbox/reports'
 import type { LockUser } from '../../lock-in-use.js'
 
 /** Describes a holder of a lock, or a waiter for one. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../../../base/clock.js'
-import { ifInstalled } from '../../../engine/kit/if-installed.js'
-import { missingPackage } from '../../../engine/kit/missing-package.js'
+import { ifInstalled } from '../../../base/if-installed.js'
+import { missingPackage } from '../../../base/missing-package.js'
 import { InvalidArgumentError, shown } from '../../../base/errors.js'
 import { placeName } from '../postgres-url.js'
 import { STATEMENT_TIMEOUT } from './answered.js'

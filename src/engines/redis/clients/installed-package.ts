@@ -1,5 +1,5 @@
-import { ifInstalled } from '../../../engine/kit/if-installed.js'
-import { missingPackage } from '../../../engine/kit/missing-package.js'
+import { ifInstalled } from '../../../base/if-installed.js'
+import { missingPackage } from '../../../base/missing-package.js'
 import type { ClientPackage } from './connection.js'
 import { ioredisPackage } from './ioredis-connection.js'
 import { nodeRedisPackage } from './node-redis-connection.js'
