@@ -8,7 +8,7 @@ const base = '^src/base/'
 /** What applications and the command line may use of the library: what the package exports. */
 const publicEntries = [
   '^src/index\\.ts$',
-  '^src/(engine|http|limits|limits/http|reports|store/records|redlock|testing|opentelemetry|web-locks)/index\\.ts$',
+  '^src/(engine|engines/redis|http|limits|limits/http|reports|store/records|redlock|testing|opentelemetry|web-locks)/index\\.ts$',
 ]
 
 /**
@@ -36,7 +36,7 @@ export default {
         'A file can be understood after those that it imports. A companion package, which is imported when a URL asks for it, uses the entry that imports it.',
       severity: 'error',
       from: {},
-      to: { circular: true, viaOnly: { pathNot: '^packages/(hazelcast|zookeeper)/' } },
+      to: { circular: true, viaOnly: { pathNot: '^packages/(hazelcast|redis-quorum|zookeeper)/' } },
     },
     wall('base', 'The base knows none of the parts.', base),
     wall('contract', 'The contract and the kit know no engine and no lock above them.', '^src/engine/'),
@@ -143,6 +143,12 @@ export default {
       '^packages/hazelcast/src/',
       ...publicEntries,
     ),
+    wall(
+      'redis-quorum',
+      'The quorum uses what every user can.',
+      '^packages/redis-quorum/src/',
+      ...publicEntries,
+    ),
     wall('lockfile', 'Lock files use what every user can.', '^packages/lockfile/', ...publicEntries),
     wall('nestjs', 'The adapter to Nest uses what every user can.', '^packages/nestjs/', ...publicEntries),
     {
@@ -179,7 +185,10 @@ export default {
       comment: 'Of our packages, the library uses engines and the console, which it imports by their names.',
       severity: 'error',
       from: { path: '^src/' },
-      to: { path: '^packages/', pathNot: '^packages/((console|hazelcast)/src|zookeeper/src/engine)/index\\.ts$' },
+      to: {
+        path: '^packages/',
+        pathNot: '^packages/((console|hazelcast|redis-quorum)/src|zookeeper/src/engine)/index\\.ts$',
+      },
     },
     {
       name: 'companions',
@@ -213,7 +222,6 @@ export default {
         pathNot: [
           ...publicEntries,
           '^src/cli/',
-          '^src/base/grouped\\.ts$',
           '^packages/console/src/page-kit/',
           '^packages/conformance/src/index\\.ts$',
         ],

@@ -11,6 +11,7 @@ const alias = [
   { find: /^signalbox$/, replacement: source('./src/index.ts') },
   { find: /^signalbox\/store$/, replacement: source('./src/store/records/index.ts') },
   { find: /^signalbox\/testing$/, replacement: source('./src/testing/index.ts') },
+  { find: /^signalbox\/redis$/, replacement: source('./src/engines/redis/index.ts') },
   { find: /^signalbox\/reports$/, replacement: source('./src/reports/index.ts') },
   { find: /^signalbox\/limits$/, replacement: source('./src/limits/index.ts') },
   { find: /^signalbox\/engine$/, replacement: source('./src/engine/index.ts') },
@@ -22,6 +23,7 @@ const alias = [
   },
   { find: /^signalbox-hazelcast$/, replacement: source('./packages/hazelcast/src/index.ts') },
   { find: /^signalbox-lockfile$/, replacement: source('./packages/lockfile/src/index.ts') },
+  { find: /^signalbox-redis-quorum$/, replacement: source('./packages/redis-quorum/src/index.ts') },
   {
     find: /^signalbox-zookeeper\/engine$/,
     replacement: source('./packages/zookeeper/src/engine/index.ts'),

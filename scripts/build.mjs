@@ -48,6 +48,12 @@ const outputs = [
   },
   {
     target: 'dist',
+    folder: 'packages/redis-quorum/dist',
+    sources: 'packages/redis-quorum/src',
+    project: 'packages/redis-quorum/tsconfig.build.json',
+  },
+  {
+    target: 'dist',
     folder: 'packages/zookeeper/dist',
     sources: 'packages/zookeeper/src',
     project: 'packages/zookeeper/tsconfig.build.json',
@@ -71,6 +77,7 @@ const packages = new Map([
   ['console-package', 'packages/console'],
   ['hazelcast-package', 'packages/hazelcast'],
   ['lockfile-package', 'packages/lockfile'],
+  ['redis-quorum-package', 'packages/redis-quorum'],
   ['zookeeper-package', 'packages/zookeeper'],
   ['nestjs-package', 'packages/nestjs'],
 ])

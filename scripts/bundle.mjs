@@ -69,6 +69,7 @@ const packages = {
   'packages/console': { sources: 'src', programs: {} },
   'packages/hazelcast': { sources: 'src', programs: {} },
   'packages/lockfile': { sources: 'src', programs: {} },
+  'packages/redis-quorum': { sources: 'src', programs: {} },
   'packages/zookeeper': { sources: 'src', programs: {} },
   'packages/nestjs': { sources: 'src', programs: {} },
 }

@@ -68,7 +68,7 @@ async function overNetwork() {
   /** @type {{ redisGuarantees: Guarantees }} */
   const { redisGuarantees } = await import(built('engines/redis/guarantees.js'))
   /** @type {{ quorumGuarantees: Guarantees }} */
-  const { quorumGuarantees } = await import(built('engines/redis/quorum/guarantees.js'))
+  const { quorumGuarantees } = await import(packed('redis-quorum/dist/guarantees.js'))
   /** @type {{ postgresGuarantees: Guarantees }} */
   const { postgresGuarantees } = await import(built('engines/postgres/guarantees.js'))
   /** @type {{ ZOOKEEPER_GUARANTEES: Guarantees }} */
@@ -127,7 +127,7 @@ const engines = {
   file: { name: 'file', page: 'docs/file.md' },
   redis: { name: 'Redis', page: 'docs/redis.md' },
   'redis+cluster': { name: 'Redis Cluster', page: 'docs/redis.md' },
-  'redis-quorum': { name: 'Redis quorum', page: 'docs/redis-quorum.md' },
+  'redis-quorum': { name: 'Redis quorum', page: 'packages/redis-quorum/README.md' },
   postgres: { name: 'PostgreSQL', page: 'docs/postgres.md' },
   zookeeper: { name: 'ZooKeeper', page: 'docs/zookeeper.md' },
   hazelcast: { name: 'Hazelcast', page: 'packages/hazelcast/README.md' },

@@ -12,6 +12,7 @@ export const entries = new Map([
   ...entriesOf('packages/console', 'src'),
   ...entriesOf('packages/hazelcast', 'src'),
   ...entriesOf('packages/lockfile', 'src'),
+  ...entriesOf('packages/redis-quorum', 'src'),
   ...entriesOf('packages/zookeeper', 'src'),
   ...entriesOf('packages/conformance', 'src'),
   ...entriesOf('packages/nestjs', 'src'),

@@ -8,7 +8,7 @@ export type { ExistingEngine } from './engines/existing-engine.js'
 export type { ExistingHazelcast } from './engines/existing-hazelcast.js'
 export type { ClientLender } from './engines/postgres/clients/client-lender.js'
 export type { ExistingPostgres } from './engines/postgres/existing-postgres.js'
-export type { ExistingRedisQuorum } from './engines/redis/quorum/open.js'
+export type { ExistingRedisQuorum } from './engines/existing-redis-quorum.js'
 export type { ExistingRedis, RedisOptions } from './engines/redis/redis-options.js'
 
 // Locks

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Store } from 'signalbox'
-import { groupedBy } from '../../src/base/grouped.js'
+import { groupedBy } from 'signalbox/engine'
 import { mayBeDone } from './check/money.js'
 import { Transferring } from './client/transferring.js'
 import { systemClock } from 'signalbox/engine'

@@ -43,7 +43,7 @@ const sidebar = [
     Memory: '/docs/memory',
     Files: '/docs/file',
     Redis: '/docs/redis',
-    'Redis quorum': '/docs/redis-quorum',
+    'Redis quorum': '/packages/redis-quorum/README',
     PostgreSQL: '/docs/postgres',
     ZooKeeper: '/docs/zookeeper',
     'ZooKeeper client': '/packages/zookeeper/README',

@@ -3,8 +3,8 @@ import type { Diagnosis } from '../engine/diagnosis.js'
 import { companion } from '../base/companion.js'
 import { InvalidArgumentError, shown } from '../base/errors.js'
 import type { ExistingHazelcast } from './existing-hazelcast.js'
+import type { ExistingRedisQuorum } from './existing-redis-quorum.js'
 import type { ExistingPostgres } from './postgres/existing-postgres.js'
-import type { ExistingRedisQuorum } from './redis/quorum/open.js'
 import type { ExistingRedis } from './redis/redis-options.js'
 
 /** A source that `open` takes instead of a URL, except an engine of the caller. */
@@ -51,9 +51,8 @@ const engines: readonly Registered[] = [
   {
     schemes: ['redis-quorum', 'rediss-quorum'],
     option: 'redisQuorum',
-    open: async source =>
-      (await import('./redis/quorum/open.js')).openRedisQuorum(source as string | ExistingRedisQuorum),
-    diagnose: async url => (await import('./redis/diagnose.js')).diagnoseRedis(url),
+    open: async source => (await redisQuorum()).openRedisQuorum(source as string | ExistingRedisQuorum),
+    diagnose: async url => (await redisQuorum()).diagnoseRedisQuorum(url),
   },
   {
     schemes: ['zookeeper', 'zookeeper+tls'],
@@ -77,6 +76,8 @@ const engines: readonly Registered[] = [
 
 const zookeeper = () =>
   companion('ZooKeeper', 'signalbox-zookeeper/engine', import('signalbox-zookeeper/engine'))
+const redisQuorum = () =>
+  companion('a Redis quorum', 'signalbox-redis-quorum', import('signalbox-redis-quorum'))
 const hazelcast = () => companion('Hazelcast', 'signalbox-hazelcast', import('signalbox-hazelcast'))
 
 /**

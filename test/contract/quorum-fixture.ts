@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { Box } from '../../src/box.js'
 import { systemClock } from '../../src/base/clock.js'
-import { quorumGuarantees } from '../../src/engines/redis/quorum/guarantees.js'
-import { NumberClock } from '../../src/engines/redis/quorum/number-clock.js'
-import type { VotingEngine } from '../../src/engines/redis/quorum/voter.js'
-import { openRedisQuorum } from '../../src/engines/redis/quorum/open.js'
+import { quorumGuarantees } from '../../packages/redis-quorum/src/guarantees.js'
+import { NumberClock } from '../../packages/redis-quorum/src/number-clock.js'
+import type { RedisServer as VotingServer } from 'signalbox/redis'
+import { openRedisQuorum } from '../../packages/redis-quorum/src/open.js'
 import { InvalidArgumentError, LostError } from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
 import { FaultInjectingEngine } from '../../packages/conformance/src/fault-injecting-engine.js'
@@ -173,13 +173,13 @@ export const quorum: EngineFixture = {
        * Lets requests of the first box reach only the servers whose votes it needs. The box asks the other servers with
        * a wait of 0.
        */
-      const between = (engine: VotingEngine): VotingEngine => {
-        const submit = engine.submit.bind(engine)
-        engine.submit = async (operation, ballot) =>
+      const between = (server: VotingServer): VotingServer => {
+        const submit = server.submit.bind(server)
+        server.submit = async (operation, vote) =>
           operation.type === 'enqueue' && operation.wait === 0
             ? new Promise(() => undefined)
-            : submit(operation, ballot)
-        return engine
+            : submit(operation, vote)
+        return server
       }
       await using holder = await Box.join(await quorumEngine(members, { prefix, between }), systemClock)
       const engine = new FaultInjectingEngine(await quorumEngine(members, { prefix }))

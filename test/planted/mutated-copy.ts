@@ -44,15 +44,16 @@ interface MutatedCopy {
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 /** The folders with sources that can have mutants. */
-const SOURCES = ['src', 'packages/hazelcast/src', 'packages/zookeeper/src']
+const SOURCES = ['src', 'packages/hazelcast/src', 'packages/redis-quorum/src', 'packages/zookeeper/src']
 /** The sources of the entries that our packages import by name. */
 const ENTRIES: ReadonlyMap<string, string> = new Map([
   ['signalbox', 'src/index.ts'],
   ['signalbox/engine', 'src/engine/index.ts'],
+  ['signalbox/redis', 'src/engines/redis/index.ts'],
 ])
 const MARKER = /^ *\/\/ mutant: (.*)\n\s*(?:else )?/gm
 const IMPORT = /(?:from|import) '(\.[^']*)\.js'/g
-const NAMED_IMPORT = /(?<=from ')(signalbox(?:\/engine)?)(?=')/g
+const NAMED_IMPORT = /(?<=from ')(signalbox(?:\/(?:engine|redis))?)(?=')/g
 
 /** The sources as JavaScript, by path in the checkout. Each one is read and translated once. */
 const originals = new Map<string, { readonly code: string; readonly imports: readonly string[] }>()

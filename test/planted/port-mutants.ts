@@ -40,7 +40,7 @@ export const luaMutants: readonly PortMutant<keyof typeof WAYS>[] = [
   },
   {
     description: 'a holder does not learn that others wait',
-    right: "if not ballot then notify('contended', id) end",
+    right: "if not vote then notify('contended', id) end",
     wrong: '',
     ...inTable,
   },
@@ -205,14 +205,14 @@ export const luaMutants: readonly PortMutant<keyof typeof WAYS>[] = [
   },
   {
     description: 'a function keeps the texts of held keys of the call before',
-    right: 'ballot, texts = {}, nil, nil, nil, {}',
-    wrong: 'ballot, texts = {}, nil, nil, nil, texts or {}',
+    right: 'vote, texts = {}, nil, nil, nil, {}',
+    wrong: 'vote, texts = {}, nil, nil, nil, texts or {}',
     ...inTable,
   },
   {
     description: 'a function keeps the hints of the call before',
-    right: 'ballot, texts = {}, nil, nil, nil, {}',
-    wrong: 'ballot, texts = hints or {}, nil, nil, nil, {}',
+    right: 'vote, texts = {}, nil, nil, nil, {}',
+    wrong: 'vote, texts = hints or {}, nil, nil, nil, {}',
     ...inTable,
   },
   {

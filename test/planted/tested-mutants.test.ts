@@ -20,12 +20,12 @@ interface Report {
 const TIMEOUT = 10_000
 
 test.each(testedMutants)('the mutant $id is found by a test: $description', async mutant => {
-  const { project, file, test: finder } = mutant
+  const { file, test: finder } = mutant
   const child = spawn(
     process.execPath,
     [
-      ...['node_modules/vitest/vitest.mjs', 'run', `test/${project}/${file}.test.ts`],
-      ...['--config', 'test/planted/mutated.config.ts', '--project', project],
+      ...['node_modules/vitest/vitest.mjs', 'run', `${file}.test.ts`],
+      ...['--config', 'test/planted/mutated.config.ts', '--project', 'unit'],
       ...['--testNamePattern', literally(finder), '--testTimeout', String(TIMEOUT), '--reporter', 'json'],
     ],
     {

@@ -1,17 +1,17 @@
 import type { Mutant } from './mutated-copy.js'
 
-/** A mistake in the core or in an engine. A test of another project must find it. */
+/** A mistake in the core or in an engine. A unit test must find it. */
 interface TestedMutant extends Mutant {
-  readonly project: 'unit' | 'integration'
-  /** Path below `test/PROJECT/`, without `.test.ts`. */
+  /** Path of the test file in the checkout, without `.test.ts`. */
   readonly file: string
   /** Full name of the test. */
   readonly test: string
 }
 
-const inCore = (file: string) => ({ project: 'unit', file: `core/${file}` }) as const
-const inKit = (file: string) => ({ project: 'unit', file: `engine/kit/${file}` }) as const
-const inEngine = (file: string) => ({ project: 'unit', file: `engines/${file}` }) as const
+const inCore = (file: string) => ({ file: `test/unit/core/${file}` })
+const inKit = (file: string) => ({ file: `test/unit/engine/kit/${file}` })
+const inEngine = (file: string) => ({ file: `test/unit/engines/${file}` })
+const inPackage = (name: string, file: string) => ({ file: `packages/${name}/test/${file}` })
 
 export const testedMutants: readonly TestedMutant[] = [
   {
@@ -312,14 +312,14 @@ export const testedMutants: readonly TestedMutant[] = [
     id: 'failed-change-keeps-sign',
     description: 'a sign keeps grants that the box no longer knows',
     wrong: '',
-    ...inEngine('hazelcast/own-grants'),
+    ...inPackage('hazelcast', 'own-grants'),
     test: 'after a change of a grant has failed, each grant is renewed in its entry again',
   },
   {
     id: 'sign-from-reply',
     description: 'a grant that a sign renews counts from the reply',
     wrong: 'current.sentAt = clock.now()',
-    ...inEngine('hazelcast/own-grants'),
+    ...inPackage('hazelcast', 'own-grants'),
     test: 'a sign counts from before it is sent',
   },
   {
@@ -354,28 +354,28 @@ export const testedMutants: readonly TestedMutant[] = [
     id: 'listener-of-old-client',
     description: 'a watch does not listen with the client that replaces the last one',
     wrong: '',
-    ...inEngine('hazelcast/entry-watch'),
+    ...inPackage('hazelcast', 'entry-watch'),
     test: 'a watch listens to its keys with the client that replaces the last one',
   },
   {
     id: 'replaced-sign-believed',
     description: 'a grant counts as renewed by a sign that its entry does not refer to',
     wrong: 'return true',
-    ...inEngine('hazelcast/own-grants'),
+    ...inPackage('hazelcast', 'own-grants'),
     test: 'after a change of a grant has failed, each grant is renewed in its entry again',
   },
   {
     id: 'lost-connection-not-sent',
     description: 'a request that was lost with its connection counts as not sent',
     wrong: 'if (cause instanceof ConnectionLossError) return new UnavailableError(cause.message, context)',
-    ...inEngine('zookeeper/failure'),
+    ...inPackage('zookeeper', 'engine/failure'),
     test: 'a request whose connection or session has ended may have been applied, unless it was not sent',
   },
   {
     id: 'expired-session-not-sent',
     description: 'a request that was lost with its session counts as not sent',
     wrong: 'if (cause instanceof SessionExpiredError) return new UnavailableError(cause.message, context)',
-    ...inEngine('zookeeper/failure'),
+    ...inPackage('zookeeper', 'engine/failure'),
     test: 'a request whose connection or session has ended may have been applied, unless it was not sent',
   },
   {
@@ -403,42 +403,42 @@ export const testedMutants: readonly TestedMutant[] = [
     id: 'deleted-node-ignored',
     description: 'a request does not look at its queue when the node ahead of it is deleted',
     wrong: '',
-    ...inEngine('zookeeper/queue-watch'),
+    ...inPackage('zookeeper', 'engine/queue-watch'),
     test: 'a request is free when the node ahead of it is deleted',
   },
   {
     id: 'deleted-before-watch',
     description: 'a node that was deleted before it was watched blocks a request',
     wrong: '',
-    ...inEngine('zookeeper/queue-watch'),
+    ...inPackage('zookeeper', 'engine/queue-watch'),
     test: 'a request is free when the node ahead of it was deleted before it was watched',
   },
   {
     id: 'contended-before-watch',
     description: 'a request that came before the watch was set does not contend',
     wrong: '() => undefined',
-    ...inEngine('zookeeper/queue-watch'),
+    ...inPackage('zookeeper', 'engine/queue-watch'),
     test: 'a grant is contended when another request came before the watch was set',
   },
   {
     id: 'half-is-majority',
     description: 'half of the servers are a majority',
     wrong: 'return Math.ceil(servers / 2)',
-    ...inEngine('redis/quorum/tally'),
+    ...inPackage('redis-quorum', 'tally'),
     test: 'the result of the votes two majorities always have a server in common, and no fewer are enough',
   },
   {
     id: 'lease-ends-on-server-first',
     description: 'a lease is as long on the servers as in the box',
     wrong: 'return lease',
-    ...inEngine('redis/quorum/votes'),
+    ...inPackage('redis-quorum', 'votes'),
     test: 'a request over three servers a lease is longer on the servers, because their clocks may run faster',
   },
   {
     id: 'joins-once',
     description: 'a server that is down when the box is opened is not tried again',
     wrong: '',
-    ...inEngine('redis/quorum/voter'),
+    ...inPackage('redis-quorum', 'voter'),
     test: 'the first attempt to join rejects, and further ones follow until one succeeds',
   },
   {

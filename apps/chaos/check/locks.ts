@@ -1,6 +1,6 @@
 import type { History, LockRequest } from '../history.js'
 import type { Finding } from './finding.js'
-import { groupedBy } from '../../../src/base/grouped.js'
+import { groupedBy } from 'signalbox/engine'
 import { inOrder, overlaps, type Interval } from './intervals.js'
 import { linearizable } from './linearizable.js'
 import { lockOperations } from './lock-history.js'

@@ -1,6 +1,6 @@
 import type { Account, Transfer } from '../history.js'
 import type { Finding } from './finding.js'
-import { groupedBy } from '../../../src/base/grouped.js'
+import { groupedBy } from 'signalbox/engine'
 
 /** Balance of every account before the first transfer. */
 export const START_BALANCE = 100

@@ -1,6 +1,6 @@
 import type { History, LockRequest } from '../history.js'
 import type { Finding } from './finding.js'
-import { groupedBy } from '../../../src/base/grouped.js'
+import { groupedBy } from 'signalbox/engine'
 import { explains, type Trouble } from './troubles.js'
 
 /**

@@ -1,7 +1,7 @@
 import type { Fault, History, LockRequest } from '../history.js'
 import { SILENCES, type FaultKind } from '../plan.js'
 import type { Finding } from './finding.js'
-import { groupedBy } from '../../../src/base/grouped.js'
+import { groupedBy } from 'signalbox/engine'
 
 /** The times that clients had to wait because of faults of one kind, in milliseconds. */
 export interface Recovery {

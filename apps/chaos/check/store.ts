@@ -1,6 +1,6 @@
 import type { StoreCall } from '../history.js'
 import type { Finding } from './finding.js'
-import { groupedBy } from '../../../src/base/grouped.js'
+import { groupedBy } from 'signalbox/engine'
 import { linearizable } from './linearizable.js'
 import { storeOperations } from './store-history.js'
 

@@ -1,6 +1,6 @@
 import type { Counts, History, LockRequest, Update } from '../history.js'
 import type { Finding } from './finding.js'
-import { groupedBy } from '../../../src/base/grouped.js'
+import { groupedBy } from 'signalbox/engine'
 
 /** The results of the increments of one kind of register. */
 export interface UpdateFigures {

@@ -2,7 +2,15 @@ import { readFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { EVENT_HEADERS, eventBytes, GuardedServer, MAX_BACKLOG, PAGE_FILES, PAGE_HEADERS, type RequestRefusal } from 'signalbox-console/page-kit'
+import {
+  EVENT_HEADERS,
+  eventBytes,
+  GuardedServer,
+  MAX_BACKLOG,
+  PAGE_FILES,
+  PAGE_HEADERS,
+  type RequestRefusal,
+} from 'signalbox-console/page-kit'
 import { clonePath } from '../clone-path.js'
 import { InputError } from '../input/source.js'
 import { reasonOf } from '../reason.js'

@@ -1,4 +1,10 @@
-import { IndeterminateError, InvalidArgumentError, UnavailableError, type Box, type Diagnosis } from 'signalbox'
+import {
+  IndeterminateError,
+  InvalidArgumentError,
+  UnavailableError,
+  type Box,
+  type Diagnosis,
+} from 'signalbox'
 import { systemClock } from 'signalbox/engine'
 import { failureText, printable, printableJson } from 'signalbox/reports'
 import { EVENT_HEADERS } from './page-kit/events.js'

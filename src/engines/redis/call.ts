@@ -8,7 +8,7 @@ import {
   type SessionInfo,
 } from '../../engine/contract.js'
 import type { Claim } from '../../engine/claim.js'
-import type { Ballot } from './ballot.js'
+import type { VoteTerms } from './redis-server.js'
 import { heldText } from './held-text.js'
 import type { Group, Names } from './names.js'
 
@@ -78,13 +78,13 @@ export class CallArguments {
     return [String(keys.length), ...keys, member.session, JSON.stringify(this.#operations), memberText]
   }
 
-  /** Adds an operation; with a ballot, as a vote. */
-  add(operation: ServerOperation, ballot?: Ballot): void {
-    this.#operations.push(this.#sent(operation, ballot))
+  /** Adds an operation; with vote terms, as a vote. */
+  add(operation: ServerOperation, vote?: VoteTerms): void {
+    this.#operations.push(this.#sent(operation, vote))
   }
 
   /** Lists all fields, because copying objects into others takes several times as long, for each lock. */
-  #sent(operation: ServerOperation, ballot: Ballot | undefined): object {
+  #sent(operation: ServerOperation, vote: VoteTerms | undefined): object {
     const { type } = operation
     switch (type) {
       case 'enqueue': {
@@ -97,7 +97,7 @@ export class CallArguments {
           life: lifeOf(operation),
           details: this.#details(operation.request),
           read: operation.read && this.#read(operation.read),
-          ballot,
+          vote,
         }
       }
       case 'checkIn': {
@@ -109,7 +109,7 @@ export class CallArguments {
           lease: whole(operation.lease),
           life: lifeOf(operation),
           read: operation.read && this.#read(operation.read),
-          ballot,
+          vote,
         }
       }
       case 'cancel': {
@@ -122,7 +122,7 @@ export class CallArguments {
       case 'downgrade': {
         const { request, number } = operation
         const lease = type === 'renew' ? whole(operation.lease) : undefined
-        return { type, id: request.id, claims: this.#claims(request.claims), number, lease, ballot }
+        return { type, id: request.id, claims: this.#claims(request.claims), number, lease, vote }
       }
       case 'extendOrYield': {
         const { request, number, next } = operation
@@ -135,7 +135,6 @@ export class CallArguments {
           lease: whole(operation.lease),
           life: lifeOf(operation),
           details: this.#details(next),
-          ballot,
         }
       }
       case 'alive':

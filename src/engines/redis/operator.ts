@@ -1,5 +1,5 @@
 import type { Claim } from '../../engine/claim.js'
-import type { ForceRelease, Inspect, List, RequestReport, Revoke } from '../../engine/contract.js'
+import type { ForceRelease, Inspect, List, Revoke } from '../../engine/contract.js'
 import { FirstKeys } from '../../engine/kit/first-keys.js'
 import type { CallErrors } from './call-errors.js'
 import type { Reply } from './clients/connection.js'
@@ -9,6 +9,7 @@ import type { HeldLayout } from './held-layout.js'
 import { HeldText, whoIs } from './held-text.js'
 import type { Group, Names } from './names.js'
 import type { ServerReport } from './outcomes.js'
+import type { IdentifiedReport } from './redis-server.js'
 import type { TableCalls } from './table-calls.js'
 import { sentAgain } from './sent-again.js'
 import { timeOf } from './server-time.js'
@@ -19,13 +20,6 @@ const MISSING = -2
 const NO_EXPIRY = -1
 /** The beginning of the text of a held key, also if it has several holders. */
 const OWN_TEXT = 'signalbox/1 '
-
-/** A request as `inspect` shows it, with its ID. */
-export interface IdentifiedReport extends RequestReport {
-  readonly id: string
-  /** Its place in the queue of the key: lower texts come first. */
-  readonly order: string
-}
 
 export interface OperatorParts {
   readonly link: RedisLink

@@ -17,7 +17,7 @@ import type {
   PermitReservation,
   SessionInfo,
 } from '../../engine/contract.js'
-import type { Ballot } from './ballot.js'
+import type { IdentifiedReport, RedisServer, VoteTerms } from './redis-server.js'
 import { keysOf } from './call.js'
 import { CallErrors } from './call-errors.js'
 import { CodeCalls } from './code-calls.js'
@@ -29,7 +29,7 @@ import { HELD_LAYOUTS } from './held-layout.js'
 import { heldText } from './held-text.js'
 import { RedisLimits } from './limits.js'
 import { Names } from './names.js'
-import { Operator, type IdentifiedReport } from './operator.js'
+import { Operator } from './operator.js'
 import { OwnRequests } from './own-requests.js'
 import { Replicas } from './replicas.js'
 import { TableCalls } from './table-calls.js'
@@ -52,8 +52,9 @@ export interface RedisEngineOptions {
 /**
  * The engine for all processes that reach the same Redis server or cluster. The server executes the lock table as code.
  */
-export class RedisEngine implements Engine {
+export class RedisEngine implements Engine, RedisServer {
   readonly name: string
+  readonly prefix: string
   readonly guarantees: Guarantees
   readonly reportsContention = false
   readonly canSteal = true
@@ -83,6 +84,7 @@ export class RedisEngine implements Engine {
     const layout = HELD_LAYOUTS[layoutName]
     const names = new Names(prefix, link.cluster, layout.companions)
     this.name = link.name
+    this.prefix = prefix
     this.guarantees = redisGuarantees
     this.#link = link
     this.#names = names
@@ -118,9 +120,9 @@ export class RedisEngine implements Engine {
     this.#listener = listener
   }
 
-  /** @param ballot makes an enqueue, a check-in or a renewal a vote. */
-  submit<O extends Operation>(operation: O, ballot?: Ballot): Promise<OutcomeOf<O>>
-  submit(operation: Operation, ballot?: Ballot): Promise<unknown> {
+  /** @param vote makes an enqueue, a check-in or a renewal a vote, see {@link RedisServer}. */
+  submit<O extends Operation>(operation: O, vote?: VoteTerms): Promise<OutcomeOf<O>>
+  submit(operation: Operation, vote?: VoteTerms): Promise<unknown> {
     if (!this.#listener) return Promise.reject(this.#closed())
     switch (operation.type) {
       case 'alive':
@@ -142,10 +144,10 @@ export class RedisEngine implements Engine {
       case 'enqueue': {
         const taken = operation.request.claims.find(({ key }) => this.#names.isTaken(key))
         if (taken) return Promise.reject(this.#errors.taken(taken.key))
-        return this.#send(operation, ballot)
+        return this.#send(operation, vote)
       }
       default:
-        return this.#send(operation, ballot)
+        return this.#send(operation, vote)
     }
   }
 
@@ -184,17 +186,14 @@ export class RedisEngine implements Engine {
     }
   }
 
-  /** As {@link Operator.reports}. Rejects as {@link submit} does. */
   async reports(inspect: Inspect): Promise<readonly IdentifiedReport[]> {
     return this.#attempt(() => this.#operator.reports(inspect))
   }
 
-  /** Subscribes to hints before any request waits. Rejects as {@link submit} does. */
   async listen(): Promise<void> {
     await this.#attempt(() => this.#requests.listen(this.#names.group('')))
   }
 
-  /** Makes all numbers from now on greater than `least`. Rejects as {@link submit} does. */
   async raise(least: number): Promise<void> {
     await this.#calls.send(this.#names.group(''), { type: 'raise', least })
   }
@@ -227,9 +226,9 @@ export class RedisEngine implements Engine {
     )
   }
 
-  #send(operation: Operation, ballot?: Ballot): Promise<unknown> {
+  #send(operation: Operation, vote?: VoteTerms): Promise<unknown> {
     this.#requests.sending(operation)
-    return this.#calls.send(this.#names.group(keysOf(operation)[0]!), operation, ballot)
+    return this.#calls.send(this.#names.group(keysOf(operation)[0]!), operation, vote)
   }
 
   /**

@@ -4,7 +4,7 @@ import { arrivalsRead, SILENCE } from '../../engine/kit/after-silence.js'
 import { mayRepeat, showsOutcome } from '../../engine/kit/repetition.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { IndeterminateError, UnavailableError } from '../../base/errors.js'
-import type { Ballot } from './ballot.js'
+import type { VoteTerms } from './redis-server.js'
 import { CallArguments, type Caller, type ServerOperation } from './call.js'
 import type { CallErrors } from './call-errors.js'
 import type { Reply } from './clients/connection.js'
@@ -51,7 +51,7 @@ export interface CallListener {
 /** An operation without an outcome yet. */
 interface Pending {
   readonly operation: ServerOperation
-  readonly ballot: Ballot | undefined
+  readonly vote: VoteTerms | undefined
   readonly resolve: (outcome: unknown) => void
   readonly reject: (error: Error) => void
 }
@@ -87,9 +87,9 @@ export class TableCalls {
   }
 
   /** Executes an operation, whose keys are all in the group. Rejects as the contract says. */
-  send(group: Group, operation: ServerOperation, ballot?: Ballot): Promise<unknown> {
+  send(group: Group, operation: ServerOperation, vote?: VoteTerms): Promise<unknown> {
     const { pending } = this.#queues.get(group.numbers) ?? this.#newQueue(group)
-    return new Promise((resolve, reject) => pending.add({ operation, ballot, resolve, reject }))
+    return new Promise((resolve, reject) => pending.add({ operation, vote, resolve, reject }))
   }
 
   #newQueue(group: Group): Queue {
@@ -119,7 +119,7 @@ export class TableCalls {
   async #call(queue: Queue, batch: readonly Pending[], lost?: ConnectionLostError): Promise<void> {
     const { clock, errors, link, listener, names, replicas } = this.#parts
     const call = new CallArguments(names, queue.group, this.#caller!)
-    for (const { operation, ballot } of batch) call.add(operation, ballot)
+    for (const { operation, vote } of batch) call.add(operation, vote)
     queue.inFlight++
     try {
       // They can't be sent again, so first find out whether the connection has ended.

@@ -1,25 +1,25 @@
 import type { Inspect, Listener, SessionInfo, Operation, OutcomeOf } from '../../../src/engine/contract.js'
-import type { VotingEngine } from '../../../src/engines/redis/quorum/voter.js'
-import type { Ballot } from '../../../src/engines/redis/ballot.js'
-import type { IdentifiedReport } from '../../../src/engines/redis/operator.js'
+import type { IdentifiedReport, RedisServer, VoteTerms } from 'signalbox/redis'
 import type { Random } from '../../../packages/conformance/src/random.js'
 import { DistantLine } from '../distant-line.js'
 
 /** Delays the engine of one server by random times. Messages in each direction keep their order. */
-export class DistantVoter implements VotingEngine {
+export class DistantVoter implements RedisServer {
   readonly name: string
+  readonly prefix: string
   /** Number of operations of each type. */
   readonly asked = new Map<string, number>()
   /** Whether hints get lost. */
   isDeaf = false
-  readonly #engine: VotingEngine
+  readonly #engine: RedisServer
   readonly #random: Random
   readonly #longest: number
   readonly #line = new DistantLine(() => this.#way())
 
   /** @param longest maximum time for each way, in milliseconds */
-  constructor(engine: VotingEngine, random: Random, longest: number) {
+  constructor(engine: RedisServer, random: Random, longest: number) {
     this.name = engine.name
+    this.prefix = engine.prefix
     this.#engine = engine
     this.#random = random
     this.#longest = longest
@@ -32,9 +32,9 @@ export class DistantVoter implements VotingEngine {
     )
   }
 
-  submit<O extends Operation>(operation: O, ballot?: Ballot): Promise<OutcomeOf<O>> {
+  submit<O extends Operation>(operation: O, vote?: VoteTerms): Promise<OutcomeOf<O>> {
     this.asked.set(operation.type, (this.asked.get(operation.type) ?? 0) + 1)
-    return this.#line.send(() => this.#engine.submit(operation, ballot))
+    return this.#line.send(() => this.#engine.submit(operation, vote))
   }
 
   listen(): Promise<void> {

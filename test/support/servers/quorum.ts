@@ -1,7 +1,7 @@
 import { systemClock } from '../../../src/base/clock.js'
-import type { NumberClock } from '../../../src/engines/redis/quorum/number-clock.js'
-import { QuorumEngine } from '../../../src/engines/redis/quorum/quorum-engine.js'
-import type { VotingEngine } from '../../../src/engines/redis/quorum/voter.js'
+import type { NumberClock } from '../../../packages/redis-quorum/src/number-clock.js'
+import { QuorumEngine } from '../../../packages/redis-quorum/src/quorum-engine.js'
+import type { RedisServer as VotingServer } from 'signalbox/redis'
 import { installedPackage } from '../../../src/engines/redis/clients/installed-package.js'
 import { linkTo } from '../../../src/engines/redis/links.js'
 import { RedisEngine } from '../../../src/engines/redis/redis-engine.js'
@@ -20,24 +20,24 @@ export interface QuorumEngineOptions {
   readonly prefix?: string
   /** Proposes the numbers of grants, with a wall clock of its own. */
   readonly numbers?: NumberClock
-  /** Wraps the engine of one server. */
-  readonly between?: (engine: VotingEngine, index: number) => VotingEngine
+  /** Wraps one server. */
+  readonly between?: (server: VotingServer, index: number) => VotingServer
 }
 
 /** Opens a quorum engine with options that a URL lacks. */
 export async function quorumEngine(
   members: readonly RedisServer[],
-  { prefix = '', numbers, between = engine => engine }: QuorumEngineOptions = {},
+  { prefix = '', numbers, between = server => server }: QuorumEngineOptions = {},
 ): Promise<QuorumEngine> {
   const client = await installedPackage()
-  const engines = members.map(({ url }, index) => {
+  const servers = members.map(({ url }, index) => {
     const { options, ...place } = parseRedisUrl(url)
-    const engine = new RedisEngine(linkTo({ ...place, options }, client), { ...options, prefix }, systemClock)
-    return between(engine, index)
+    const server = new RedisEngine(linkTo({ ...place, options }, client), { ...options, prefix }, systemClock)
+    return between(server, index)
   })
   return new QuorumEngine({
     name: quorumUrl(members),
-    engines,
+    servers,
     clock: systemClock,
     ...(numbers && { numbers }),
   })

@@ -19,7 +19,7 @@ local stamp, micros, now
 local idle, isDamaged
 -- Set while an operation is a vote, for which a request asks several servers: the place of the request in the queues,
 -- which is the same on all servers, and the minimum number of its grant.
-local ballot
+local vote
 -- Caches of the requests that were read, and of the first entries of queues: a decision uses them several times.
 local loaded, fronts
 -- The texts of the held keys that this call has read or written.
@@ -50,7 +50,7 @@ local function start(keys, words)
   now = math.floor(micros / 1000)
   local size = try('ZLEXCOUNT', QUEUES, '-', '+')
   isDamaged, idle = type(size) == 'table', size == 0
-  hints, number, written, ballot, texts = {}, nil, nil, nil, {}
+  hints, number, written, vote, texts = {}, nil, nil, nil, {}
   -- With empty queues a call uses none of these, so most calls on most servers create no new tables.
   if isUsed then loaded, fronts, signs, groups, ungrouped, latest, forgotten = {}, {}, {}, {}, {}, 0, false end
   isUsed = not idle

@@ -46,6 +46,7 @@ export function tableCode(heldKeys = luaFile('held-strings'), groupMin = 16): st
     [luaFile('table-decisions'), luaFile('table-signs')],
     [
       luaFile('table-values'),
+      luaFile('table-votes'),
       luaFile('table-locks'),
       luaFile('table-operator'),
       luaFile('table-run'),

@@ -124,6 +124,7 @@ local function dropSilent(claims, request)
 end
 
 local function serveAll(claims)
+  if idle then return end
   for _, claim in ipairs(claims) do serve(claim.key) end
 end
 
@@ -217,7 +218,7 @@ local function hold(request, claims, recorded)
     take(claim, request)
     if claim.mode ~= 'exclusive' then alone = false end
   end
-  if recorded and ballot and request.sequence ~= FRONT then
+  if recorded and vote and request.sequence ~= FRONT then
     -- A later vote may have an earlier place, but it must not come ahead of a vote that was given.
     forget(request)
     request.sequence = FRONT

@@ -11,41 +11,6 @@ local function unrecordedGrant(id, claims)
   return granted, tonumber(since), details
 end
 
--- Asks the holders of these keys to yield if they may have a later place than this vote. Only their boxes know whether
--- they can.
-local function askToYield(claims)
-  for _, claim in ipairs(claims) do
-    for other in queue(claim.key) do
-      if other.phase ~= 'held' then break end
-      if other.number > ballot.order then notify('contended', other.id) end
-    end
-  end
-end
-
--- Whether a request waits that has an earlier place than this vote.
-local function preceded(id, claims)
-  for _, claim in ipairs(claims) do
-    for other in queue(claim.key) do
-      if other.phase ~= 'held' and not silent(other) then
-        if other.sequence .. other.id < place(ballot.order) .. id then return true end
-        break
-      end
-    end
-  end
-  return false
-end
-
--- Takes back a vote that was given too early. The request then waits in the queue, at its place.
-local function yield(request, claims, life)
-  forget(request)
-  clearHeld({ id = request.id, number = request.number, claims = claims }, true)
-  request.claims, request.phase, request.number = claims, 'waiting', 0
-  request.sequence = place(ballot.order)
-  setExpiry(request, now + life)
-  append(request)
-  serveAll(claims)
-end
-
 -- Whether the queues of these keys are empty, and none of the keys is held.
 local function areFree(claims)
   for _, claim in ipairs(claims) do
@@ -64,11 +29,11 @@ local function enqueue(request, life)
   local id, claims = request.id, request.claims
   local known = find(id, claims)
   if known then return status(known) end
-  if not ballot and areFree(claims) then
+  if not vote and areFree(claims) then
     request.since = now
     return hold(request, claims, false)
   end
-  if ballot then request.sequence = place(ballot.order) end
+  if vote then request.sequence = place(vote.order) end
   local out, kept = false, {}
   for i, claim in ipairs(claims) do
     serve(claim.key)
@@ -85,7 +50,7 @@ local function enqueue(request, life)
   end
   if not out then
     for _, claim in ipairs(claims) do
-      if blocked(claim, ballot and request) then out = true break end
+      if blocked(claim, vote and request) then out = true break end
     end
   end
   if out and life == 0 then return { 'busy' } end
@@ -93,16 +58,16 @@ local function enqueue(request, life)
   raise(0)
   request.since = now
   if not out then
-    dropSilent(claims, ballot and request)
-    if ballot then request.sequence = FRONT end
+    dropSilent(claims, vote and request)
+    if vote then request.sequence = FRONT end
     return hold(request, claims, false)
   end
   for i, text in pairs(kept) do recordHolder(claims[i], text) end
-  if ballot then raise(ballot.order) else request.sequence = place(nextNumber()) end
+  if vote then raise(vote.order) else request.sequence = place(nextNumber()) end
   request.phase, request.number = 'waiting', 0
   request.expires = now + life
   append(request)
-  if ballot then askToYield(claims) end
+  if vote then askToYield(claims) end
   return status(request)
 end
 
@@ -164,7 +129,7 @@ function operations.checkIn(operation)
   if not request then
     local granted, since, details = unrecordedGrant(id, claims)
     if not granted then return { 'gone' } end
-    if ballot then
+    if vote then
       return held(hold({ id = id, lease = lease, since = since, details = details }, claims, false), operation)
     end
     extend(claims, lease)
@@ -175,7 +140,7 @@ function operations.checkIn(operation)
       drop(request)
       return { 'gone' }
     end
-    if ballot then
+    if vote then
       request.lease = lease
       if not preceded(id, claims) then return held(hold(request, claims, true), operation) end
       yield(request, claims, life)
@@ -221,17 +186,6 @@ function operations.cancel(operation)
   return 0
 end
 
--- Raises the number of a vote to the number that its grant has on other servers.
-local function renumber(id, claims)
-  raise(ballot.least)
-  for _, claim in ipairs(claims) do
-    if claim.mode == 'exclusive' then
-      local _, _, since, text = parseHeld(seen(claim.held))
-      put(claim.held, mark(id, ballot.least) .. since .. ' ' .. text, math.max(left(claim.held), 1))
-    end
-  end
-end
-
 function operations.renew(operation)
   local id, claims, granted, lease = operation.id, operation.claims, operation.number, operation.lease
   local whole, request = holds(id, granted, claims)
@@ -241,10 +195,10 @@ function operations.renew(operation)
     if isCurrent then drop(request) end
     return 0
   end
-  if ballot then renumber(id, claims) end
+  if vote then renumber(id, claims) end
   extend(claims, lease)
   if request then
-    if ballot then request.number = ballot.least end
+    if vote then request.number = vote.least end
     request.lease, request.expires = lease, now + lease
     save(request)
   end
@@ -272,7 +226,7 @@ function operations.extendOrYield(operation)
     if known then return status(known) end
     return unrecordedGrant(following, claims) or { 'gone' }
   end
-  local awaited, alone = false, not ballot
+  local awaited, alone = false, true
   for _, claim in ipairs(claims) do
     if claim.mode ~= 'exclusive' then alone = false end
     for other in queue(claim.key) do

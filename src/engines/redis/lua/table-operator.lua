@@ -1,4 +1,4 @@
--- Part of the table's code: sweeps, and operations for operators and quorums.
+-- Part of the table's code: sweeps, and operations for operators.
 
 -- Takes a request away from its session. If the number is not 0, its grant must have that number.
 function operations.take(operation)
@@ -30,10 +30,4 @@ function operations.inspect()
     end
   end
   return { 'reports', reports }
-end
-
--- Makes all later numbers greater than that of a grant for which this server has not voted.
-function operations.raise(operation)
-  raise(operation.least)
-  return 0
 end

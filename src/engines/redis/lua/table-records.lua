@@ -50,6 +50,7 @@ end
 
 -- The record of a request, or nil. For a single exclusive claim, a short queue shows whether there is a record to read.
 local function find(id, claims)
+  if idle then return nil end
   if claims[1].mode == 'exclusive' and not claims[2] then
     local front, known = frontOf(claims[1].key), false
     for _, text in ipairs(front) do known = known or text:sub(-#id) == id end
@@ -208,7 +209,7 @@ local function queue(key)
   local from, last, start = #chunk, #chunk < FEW, head(key)
   local low, high = '[' .. start, '(' .. start:sub(1, -2) .. ';'
   -- Whether a further member of the group may follow, and how many members were added.
-  local open, added = not ballot and not ungrouped[key], 0
+  local open, added = not vote and not ungrouped[key], 0
   local its = open and group(key) or nil
   local function close()
     if open and added >= GROUP_MIN then keepGroup(key, its) end
@@ -327,5 +328,5 @@ local function recordHolder(claim, text)
     number = tonumber(granted), since = tonumber(since), sequence = FRONT, details = details,
   })
   -- Until it is notified, its box may pass the grant on among its own callers without asking.
-  if not ballot then notify('contended', id) end
+  if not vote then notify('contended', id) end
 end

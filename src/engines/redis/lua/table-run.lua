@@ -2,7 +2,7 @@
 local function execute(operation)
   if isDamaged and operation.type ~= 'read' then unreadable(QUEUES) end
   for _, claim in ipairs(operation.claims or NONE) do claim.held = NAMES[claim.held] end
-  ballot = operation.ballot
+  vote = operation.vote
   return operations[operation.type](operation)
 end
 

@@ -35,7 +35,7 @@ end
 -- The clock keeps numbers rising if the counter was lost, and the counter if the clock was set back.
 local function nextNumber()
   raise(0)
-  number = math.max(number + 1, ballot and ballot.least or micros)
+  number = math.max(number + 1, vote and vote.least or micros)
   return number
 end
 

@@ -1,4 +1,4 @@
-import type { Alive, LockRequest, SignOutcome } from '../../../engine/contract.js'
+import type { Alive, LockRequest, SignOutcome } from 'signalbox/engine'
 import type { Candidate } from './candidate.js'
 import type { Answers, Electorate } from './electorate.js'
 import type { Voter } from './voter.js'

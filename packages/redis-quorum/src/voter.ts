@@ -1,30 +1,18 @@
-import type { Clock } from '../../../base/clock.js'
-import { UnavailableError } from '../../../base/errors.js'
+import { UnavailableError } from 'signalbox'
 import {
   HEARTBEAT_INTERVAL,
+  Reconnector,
+  retryUntilExpired,
+  type Clock,
   type Inspect,
   type Listener,
   type LockRequest,
-  type SessionInfo,
   type Operation,
   type OutcomeOf,
-} from '../../../engine/contract.js'
-import { retryUntilExpired } from '../../../engine/retry-until-expired.js'
-import { Reconnector } from '../../../engine/kit/reconnector.js'
-import type { Ballot } from '../ballot.js'
-import type { IdentifiedReport } from '../operator.js'
+  type SessionInfo,
+} from 'signalbox/engine'
+import type { IdentifiedReport, RedisServer, VoteTerms } from 'signalbox/redis'
 import type { NumberClock } from './number-clock.js'
-
-/** The engine of one server, as a quorum uses it. */
-export interface VotingEngine {
-  readonly name: string
-  join(member: SessionInfo, listener: Listener): Promise<void>
-  submit<O extends Operation>(operation: O, ballot?: Ballot): Promise<OutcomeOf<O>>
-  listen(): Promise<void>
-  reports(inspect: Inspect): Promise<readonly IdentifiedReport[]>
-  raise(least: number): Promise<void>
-  leave(): Promise<void>
-}
 
 /** A server's clock may run faster than the clock of this process by this fraction, and by this many milliseconds. */
 const DRIFT = 0.01
@@ -50,20 +38,20 @@ export class Voter {
   receivesHints = false
   /** The greatest number that it is known to have. */
   greatest = 0
-  readonly #engine: VotingEngine
+  readonly #server: RedisServer
   readonly #clock: Clock
   readonly #numbers: NumberClock
-  #joined: Reconnector<VotingEngine> | undefined
+  #joined: Reconnector<RedisServer> | undefined
   /** Settles when the first attempt to join is over; undefined after that. */
   #firstAttempt: Promise<void> | undefined
   #listening: Promise<void> | undefined
   #failure: unknown
 
-  constructor(engine: VotingEngine, numbers: NumberClock, clock: Clock) {
-    this.#engine = engine
+  constructor(server: RedisServer, numbers: NumberClock, clock: Clock) {
+    this.#server = server
     this.#numbers = numbers
     this.#clock = clock
-    this.name = engine.name
+    this.name = server.name
   }
 
   /** Settles as the first attempt does. When that fails, further attempts follow in the background. */
@@ -85,8 +73,8 @@ export class Voter {
   }
 
   /** Rejects as the engine of the server does. */
-  submit<O extends Operation>(operation: O, ballot?: Ballot): Promise<OutcomeOf<O>> {
-    return this.#once(engine => engine.submit(operation, ballot))
+  submit<O extends Operation>(operation: O, vote?: VoteTerms): Promise<OutcomeOf<O>> {
+    return this.#once(server => server.submit(operation, vote))
   }
 
   /**
@@ -106,7 +94,7 @@ export class Voter {
   }
 
   listen(): Promise<void> {
-    this.#listening ??= this.#once(engine => engine.listen()).then(
+    this.#listening ??= this.#once(server => server.listen()).then(
       () => {
         this.receivesHints = true
       },
@@ -120,7 +108,7 @@ export class Voter {
 
   /** Returns the requests for these keys, with leases by the clocks of their callers. */
   async reports(inspect: Inspect): Promise<readonly IdentifiedReport[]> {
-    const reports = await this.#once(engine => engine.reports(inspect))
+    const reports = await this.#once(server => server.reports(inspect))
     return reports.map(report => ({ ...report, expiresIn: leaseHere(report.expiresIn) }))
   }
 
@@ -132,20 +120,20 @@ export class Voter {
 
   /** Makes all numbers that it gives from now on greater than `least`. */
   async raise(least: number): Promise<void> {
-    await this.#once(engine => engine.raise(least))
+    await this.#once(server => server.raise(least))
     this.greatest = Math.max(this.greatest, least)
   }
 
   async leave(): Promise<void> {
     // Not awaited, because an attempt that is under way ends with the engine.
     void this.#joined?.close()
-    await this.#engine.leave()
+    await this.#server.leave()
   }
 
-  async #attempt(member: SessionInfo, listener: Listener): Promise<VotingEngine> {
+  async #attempt(member: SessionInfo, listener: Listener): Promise<RedisServer> {
     try {
-      await this.#engine.join(member, listener)
-      return this.#engine
+      await this.#server.join(member, listener)
+      return this.#server
     } catch (error) {
       this.#failure = error
       this.isLate = true
@@ -154,10 +142,10 @@ export class Voter {
   }
 
   /** Runs a task if the server is joined. Waits for the first attempt to join, and for no later one. */
-  #once<T>(task: (engine: VotingEngine) => Promise<T>): Promise<T> {
+  #once<T>(task: (server: RedisServer) => Promise<T>): Promise<T> {
     if (this.#firstAttempt) return this.#firstAttempt.then(() => this.#once(task))
-    const engine = this.#joined?.now
-    if (engine) return task(engine)
+    const server = this.#joined?.now
+    if (server) return task(server)
     return Promise.reject(
       new UnavailableError(`not yet connected to ${this.name}`, { engine: this.name, cause: this.#failure }),
     )

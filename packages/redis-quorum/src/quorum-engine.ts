@@ -1,17 +1,18 @@
-import type { Clock } from '../../../base/clock.js'
-import { ClosedError, InvalidArgumentError } from '../../../base/errors.js'
+import { ClosedError, InvalidArgumentError } from 'signalbox'
 import type {
-  Enqueue,
+  Clock,
   Engine,
-  SweepExpired,
+  Enqueue,
   ExtendOrYield,
   Granted,
   Listener,
-  SessionInfo,
   Operation,
   OutcomeOf,
   RequestStatus,
-} from '../../../engine/contract.js'
+  SessionInfo,
+  SweepExpired,
+} from 'signalbox/engine'
+import type { RedisServer } from 'signalbox/redis'
 import { Candidate, type CandidateParts } from './candidate.js'
 import { Electorate } from './electorate.js'
 import { quorumGuarantees } from './guarantees.js'
@@ -19,7 +20,7 @@ import { NumberClock } from './number-clock.js'
 import type { QuorumGrant } from './quorum-grant.js'
 import { QuorumOperator } from './quorum-operator.js'
 import { QuorumSigns } from './quorum-signs.js'
-import { Voter, type VotingEngine } from './voter.js'
+import { Voter } from './voter.js'
 
 /** How long a closing box waits for servers that do not answer, in milliseconds. */
 const LEAVE_WITHIN = 1000
@@ -27,8 +28,7 @@ const LEAVE_WITHIN = 1000
 export interface QuorumParts {
   /** For messages: the URL without passwords. */
   readonly name: string
-  /** One for each server. */
-  readonly engines: readonly VotingEngine[]
+  readonly servers: readonly RedisServer[]
   readonly clock: Clock
   readonly numbers?: NumberClock
 }
@@ -52,10 +52,10 @@ export class QuorumEngine implements Engine {
   readonly #candidates = new Map<string, Candidate>()
   #listener: Listener | undefined
 
-  constructor({ name, engines, clock, numbers = new NumberClock() }: QuorumParts) {
+  constructor({ name, servers, clock, numbers = new NumberClock() }: QuorumParts) {
     this.name = name
     this.#clock = clock
-    const voters = engines.map(engine => new Voter(engine, numbers, clock))
+    const voters = servers.map(server => new Voter(server, numbers, clock))
     this.#electorate = new Electorate(name, voters, numbers, clock)
     this.#operator = new QuorumOperator(this.#electorate)
     this.#signs = new QuorumSigns(this.#electorate, id => this.#candidates.get(id))

@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { VirtualClock } from '../../../../../src/base/clock.js'
-import type { Claim } from '../../../../../src/engine/claim.js'
+import { UnavailableError, type Claim } from 'signalbox'
 import {
   HEARTBEAT_INTERVAL,
   type Listener,
@@ -10,17 +9,16 @@ import {
   type RequestStatus,
   type SessionInfo,
   type SignOutcome,
-} from '../../../../../src/engine/contract.js'
-import type { Ballot } from '../../../../../src/engines/redis/ballot.js'
-import { NumberClock } from '../../../../../src/engines/redis/quorum/number-clock.js'
-import { QuorumEngine } from '../../../../../src/engines/redis/quorum/quorum-engine.js'
-import type { VotingEngine } from '../../../../../src/engines/redis/quorum/voter.js'
-import { UnavailableError } from '../../../../../src/base/errors.js'
+} from 'signalbox/engine'
+import { VirtualClock } from 'signalbox/limits'
+import type { RedisServer, VoteTerms } from 'signalbox/redis'
+import { NumberClock } from '../src/number-clock.js'
+import { QuorumEngine } from '../src/quorum-engine.js'
 
 /** An operation that a server must execute, until the test answers it. */
 interface Question {
   readonly operation: Operation & { readonly request: LockRequest }
-  readonly ballot: Ballot | undefined
+  readonly vote: VoteTerms | undefined
   answer(outcome: unknown): Promise<void>
 }
 
@@ -28,19 +26,20 @@ interface Question {
 class Server {
   readonly questions: Question[] = []
   hints!: Listener
-  readonly engine: VotingEngine
+  readonly engine: RedisServer
 
   constructor(name: string) {
     this.engine = {
       name,
+      prefix: '',
       join: async (_: SessionInfo, listener: Listener) => {
         this.hints = listener
       },
-      submit: (operation: Operation, ballot?: Ballot) =>
+      submit: (operation: Operation, vote?: VoteTerms) =>
         new Promise<never>((resolve, reject) => {
           this.questions.push({
             operation: operation as Question['operation'],
-            ballot,
+            vote,
             answer: (outcome: unknown) => {
               if (outcome instanceof Error) reject(outcome)
               else resolve(outcome as never)
@@ -83,8 +82,8 @@ describe('a request over three servers', () => {
     clock = new VirtualClock()
     lost = []
     servers = [new Server('a'), new Server('b'), new Server('c')]
-    const engines = servers.map(server => server.engine)
-    engine = new QuorumEngine({ name: 'quorum', engines, clock, numbers: new NumberClock(() => 1000) })
+    const parts = { name: 'quorum', servers: servers.map(server => server.engine), clock }
+    engine = new QuorumEngine({ ...parts, numbers: new NumberClock(() => 1000) })
     const listener = {
       wake: () => undefined,
       lost: (id: string) => lost.push(id),
@@ -109,7 +108,7 @@ describe('a request over three servers', () => {
 
   async function granted(id: string): Promise<number> {
     const entered = enqueue(id, 0)
-    const { least } = servers[0].questions[0]!.ballot!
+    const { least } = servers[0].questions[0]!.vote!
     for (const server of servers.slice(0, 2)) await server.next('enqueue').answer(held(least))
     expect(await entered).toEqual({ state: 'held', id, number: least })
     return least
@@ -133,10 +132,10 @@ describe('a request over three servers', () => {
     const entered = enqueue('r', 0)
     await servers[0].next('enqueue').answer(held(5000))
     const second = servers[1].next('enqueue')
-    await second.answer(held(second.ballot!.least))
+    await second.answer(held(second.vote!.least))
     const raised = servers[1].next('renew')
-    expect(raised.operation).toMatchObject({ number: second.ballot!.least })
-    expect(raised.ballot).toMatchObject({ least: 5000 })
+    expect(raised.operation).toMatchObject({ number: second.vote!.least })
+    expect(raised.vote).toMatchObject({ least: 5000 })
     let isGiven = false
     void entered.then(() => (isGiven = true))
     await tick()
@@ -148,7 +147,7 @@ describe('a request over three servers', () => {
   test('the third is asked when one of the others is late, and a late vote is not waited for', async () => {
     const entered = enqueue('r', 0)
     const first = servers[0].next('enqueue')
-    const { least } = first.ballot!
+    const { least } = first.vote!
     await first.answer(held(least))
     await pass(19)
     expect(servers[2].questions).toEqual([])
@@ -186,13 +185,13 @@ describe('a request over three servers', () => {
 
   test('a server that has lost the request gets it again, at its old place', async () => {
     const entered = enqueue('r', 1000)
-    const { order } = servers[0].questions[0]!.ballot!
+    const { order } = servers[0].questions[0]!.vote!
     for (const server of servers.slice(0, 2)) await server.next('enqueue').answer(QUEUED)
     await entered
     const polled = engine.submit({ type: 'checkIn', request: request('r'), lease: LEASE, wait: 1000 })
     polled.catch(() => undefined)
     await servers[0].next('checkIn').answer({ state: 'gone' })
-    expect(servers[0].next('enqueue').ballot).toMatchObject({ order })
+    expect(servers[0].next('enqueue').vote).toMatchObject({ order })
   })
 
   test('a cancelled request is removed from a server that reported its loss before it answered', async () => {

@@ -1,6 +1,5 @@
-import type { ForceRelease, Inspect, RequestReport, Revoke } from '../../../engine/contract.js'
-import { groupedBy } from '../../../base/grouped.js'
-import type { IdentifiedReport } from '../operator.js'
+import { groupedBy, type ForceRelease, type Inspect, type RequestReport, type Revoke } from 'signalbox/engine'
+import type { IdentifiedReport } from 'signalbox/redis'
 import type { Answers, Electorate } from './electorate.js'
 import { majorityOf } from './tally.js'
 

@@ -1,10 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import {
-  majorityOf,
-  verdictOf,
-  votesNeeded,
-  type Tally,
-} from '../../../../../src/engines/redis/quorum/tally.js'
+import { majorityOf, verdictOf, votesNeeded, type Tally } from '../src/tally.js'
 
 const SERVERS = [3, 4, 5, 6, 7]
 const PERMITS = [1, 2, 3, 4, 8]

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../../src/base/clock.js'
-import type { Listener, SessionInfo } from '../../../../../src/engine/contract.js'
-import { NumberClock } from '../../../../../src/engines/redis/quorum/number-clock.js'
-import { Voter, type VotingEngine } from '../../../../../src/engines/redis/quorum/voter.js'
-import { UnavailableError } from '../../../../../src/base/errors.js'
+import { UnavailableError } from 'signalbox'
+import type { Listener, SessionInfo } from 'signalbox/engine'
+import { VirtualClock } from 'signalbox/limits'
+import type { RedisServer } from 'signalbox/redis'
+import { NumberClock } from '../src/number-clock.js'
+import { Voter } from '../src/voter.js'
 
 const MEMBER: SessionInfo = { session: 's', host: 'h', pid: 1, label: undefined }
 const LISTENER = {} as Listener
@@ -23,7 +24,7 @@ class Server {
     },
     submit: async () => true,
     leave: async () => undefined,
-  } as unknown as VotingEngine
+  } as unknown as RedisServer
   readonly clock = new VirtualClock()
   readonly voter = new Voter(this.engine, new NumberClock(), this.clock)
 

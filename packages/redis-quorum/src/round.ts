@@ -1,4 +1,4 @@
-import type { RequestStatus } from '../../../engine/contract.js'
+import type { RequestStatus } from 'signalbox/engine'
 import type { Electorate } from './electorate.js'
 import { verdictOf, type Tally } from './tally.js'
 import type { Vote } from './vote.js'

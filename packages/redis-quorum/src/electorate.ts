@@ -1,10 +1,5 @@
-import type { Clock } from '../../../base/clock.js'
-import {
-  IndeterminateError,
-  InvalidArgumentError,
-  UnavailableError,
-  type SignalboxError,
-} from '../../../base/errors.js'
+import { IndeterminateError, InvalidArgumentError, UnavailableError, type SignalboxError } from 'signalbox'
+import type { Clock } from 'signalbox/engine'
 import type { NumberClock } from './number-clock.js'
 import { majorityOf } from './tally.js'
 import type { Voter } from './voter.js'

@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from '../../../base/errors.js'
+import { InvalidArgumentError } from 'signalbox'
 
 /** A parsed quorum URL. */
 export interface QuorumPlace {

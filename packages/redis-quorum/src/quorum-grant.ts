@@ -1,4 +1,4 @@
-import { sharedClaims } from '../../../engine/claim.js'
+import { sharedClaims } from 'signalbox/engine'
 import type { Answers, Electorate } from './electorate.js'
 import type { Vote } from './vote.js'
 import type { Votes } from './votes.js'

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../../../../../src/base/clock.js'
-import type { IdentifiedReport } from '../../../../../src/engines/redis/operator.js'
-import { Electorate } from '../../../../../src/engines/redis/quorum/electorate.js'
-import { NumberClock } from '../../../../../src/engines/redis/quorum/number-clock.js'
-import { QuorumOperator } from '../../../../../src/engines/redis/quorum/quorum-operator.js'
-import type { Voter } from '../../../../../src/engines/redis/quorum/voter.js'
+import { VirtualClock } from 'signalbox/limits'
+import type { IdentifiedReport } from 'signalbox/redis'
+import { Electorate } from '../src/electorate.js'
+import { NumberClock } from '../src/number-clock.js'
+import { QuorumOperator } from '../src/quorum-operator.js'
+import type { Voter } from '../src/voter.js'
 
 function report(id: string, phase: 'held' | 'waiting'): IdentifiedReport {
   return {

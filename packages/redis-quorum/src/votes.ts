@@ -1,4 +1,4 @@
-import type { Enqueue } from '../../../engine/contract.js'
+import type { Enqueue } from 'signalbox/engine'
 import type { Electorate } from './electorate.js'
 import { votesNeeded } from './tally.js'
 import { Vote, type Candidacy } from './vote.js'

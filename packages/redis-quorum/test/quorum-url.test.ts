@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { openRedisQuorum } from '../../../../../src/engines/redis/quorum/open.js'
-import { parseQuorumUrl } from '../../../../../src/engines/redis/quorum/quorum-url.js'
-import { InvalidArgumentError } from '../../../../../src/base/errors.js'
+import { InvalidArgumentError } from 'signalbox'
+import { openRedisQuorum } from '../src/open.js'
+import { parseQuorumUrl } from '../src/quorum-url.js'
 
 describe('URLs of a quorum', () => {
   test('each server has the user, the password, the database and the query of the whole', () => {

@@ -1,4 +1,4 @@
-import type { Enqueue, WaitTerms, RequestStatus } from '../../../engine/contract.js'
+import type { Enqueue, RequestStatus, WaitTerms } from 'signalbox/engine'
 import { QuorumGrant, type GrantParts } from './quorum-grant.js'
 import { Round, type Mismatch } from './round.js'
 import type { Vote } from './vote.js'

@@ -1,4 +1,4 @@
-import type { Guarantees, Weakness } from '../../../base/guarantees.js'
+import type { Guarantees, Weakness } from 'signalbox'
 
 const RESTARTED: Weakness = {
   promise: 'P1',

@@ -1,6 +1,6 @@
-import { UnavailableError } from '../../../base/errors.js'
-import type { LockRequest, RequestStatus } from '../../../engine/contract.js'
-import type { Ballot } from '../ballot.js'
+import { UnavailableError } from 'signalbox'
+import type { LockRequest, RequestStatus } from 'signalbox/engine'
+import type { VoteTerms } from 'signalbox/redis'
 import { leaseOnServer, type Voter } from './voter.js'
 
 /** A request, as it is sent to every server. */
@@ -139,10 +139,10 @@ export class Vote {
 
   #submitRenewal(number: number): Promise<boolean> {
     const { request, order, lease } = this.#candidacy
-    const ballot: Ballot | undefined = this.number < number ? { order, least: number } : undefined
+    const vote: VoteTerms | undefined = this.number < number ? { order, least: number } : undefined
     return this.voter.submit(
       { type: 'renew', request, number: this.number, lease: leaseOnServer(lease) },
-      ballot,
+      vote,
     )
   }
 

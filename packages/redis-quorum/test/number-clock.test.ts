@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { NumberClock } from '../../../../../src/engines/redis/quorum/number-clock.js'
+import { NumberClock } from '../src/number-clock.js'
 
 test('numbers rise within one microsecond, and when the clock is set back', () => {
   let micros = 1000.5
