@@ -38,7 +38,8 @@ export interface Counter {
    * Takes `n` permits now, if each limit allows them in addition to those of the waiters ahead.
    * @param ahead number of permits that the waiters ahead want.
    * @param callers number of waiters ahead.
-   * @param late maximum delay of this call by a timer, in milliseconds.
+   * @param late maximum time by which a late timer may have delayed this call, in milliseconds. Even spacing makes up
+   * for it.
    * @param arrival the caller's number among all threads; 0 with one thread, and for a new caller.
    * @returns the clock time, or NaN when it takes none.
    */

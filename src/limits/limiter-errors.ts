@@ -40,9 +40,8 @@ export class LimiterErrors {
 
   /** The error of a caller that may not wait, because the queue is full. @param callers number of waiting callers. */
   queueFull(callers: number): BusyError {
-    const waiting = callers === 1 ? '1 caller is' : `${callers} callers are`
     return new BusyError(
-      `no permit of ${this.#title} is available now, and ${waiting} waiting, the maximum of its queue`,
+      `no permit of ${this.#title} is available now, and ${callersAre(callers)} waiting, the maximum of its queue`,
       this.#context,
     )
   }
@@ -83,7 +82,7 @@ export class LimiterErrors {
    * @param ahead number of callers ahead, if it is known.
    */
   tooLate(wait: number, turn: number, ahead?: number): TimedOutError {
-    const callers = ahead === undefined ? '' : `${ahead} callers are ahead, `
+    const callers = ahead ? `${callersAre(ahead)} ahead, ` : ''
     const earliest = `its turn would be in ${Math.ceil(turn)} ms at the earliest`
     const late = `can't get a permit of ${this.#title} within ${Math.ceil(wait)} ms`
     return new TimedOutError(`${late}: ${callers}${earliest}`, this.#context)
@@ -115,4 +114,8 @@ export class LimiterErrors {
   #lateAfter(wait: number): string {
     return `timed out after ${Math.ceil(wait)} ms waiting for a permit of ${this.#title}`
   }
+}
+
+function callersAre(count: number): string {
+  return count === 1 ? '1 caller is' : `${count} callers are`
 }

@@ -14,6 +14,11 @@ import {
 import { leaveNote, readNote, removeNote } from './notes.js'
 import { isDead } from './this-process.js'
 
+// A lock is a folder, by default FILE.lock. If the file system stores when a folder was created, the holder leaves a
+// note: a symbolic link named DEVICE-INODE-CREATION, in a folder for temporary files (see notes.ts). Its target is the
+// name of the holder. Of the processes that find the holder dead, only the one that removes the note may remove the
+// folder.
+
 /** A lock folder that this process has created. */
 export interface Made {
   readonly mtime: Date

@@ -60,7 +60,7 @@ export async function check(file: string, options?: CheckOptions): Promise<boole
 }
 
 /**
- * As {@link lock}, without waiting.
+ * Synchronous form of {@link lock}.
  * @throws Error as for {@link lock}; `ESYNC` when there are retries
  */
 export function lockSync(file: string, options?: LockOptions): () => void {
@@ -72,14 +72,14 @@ export function lockSync(file: string, options?: LockOptions): () => void {
   return () => runSync(held.release(fs), fs)
 }
 
-/** As {@link unlock}, without waiting. @throws Error as for {@link unlock} */
+/** Synchronous form of {@link unlock}. @throws Error as for {@link unlock} */
 export function unlockSync(file: string, options?: UnlockOptions): void {
   options ??= {}
   const fs = fileSystemOf(options)
   runSync(find(runSync(canonical(file, options), fs), options).release(fs), fs)
 }
 
-/** As {@link check}, without waiting. @throws Error as for {@link check} */
+/** Synchronous form of {@link check}. @throws Error as for {@link check} */
 export function checkSync(file: string, options?: CheckOptions): boolean {
   options ??= {}
   const fs = fileSystemOf(options)

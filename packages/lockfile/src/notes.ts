@@ -6,7 +6,7 @@ import { isDead, thisPlace, thisProcess } from './this-process.js'
 
 // Notes that the processes of a user leave for each other, in a folder for temporary files: which process holds a lock,
 // and which processes wait. A note is a symbolic link to the name of the process, because the system makes a link with
-// its text in one step. Any note may be missing, and no function throws: a lock without notes is one of
+// its text in one step. Any note may be missing, and no exported function throws: a lock without notes works as in
 // proper-lockfile.
 
 const OTHERS = 0o077

@@ -172,7 +172,8 @@ class WaitingGroup {
     const now = systemClock.now()
     this.#place = this.#findPlace()
     if (this.#freeSince === undefined) {
-      // A holder leaves its note after it has created the folder, and on a busy machine later than usual.
+      // A holder leaves its note after it has created the folder, and on a busy machine later than usual. So this delay
+      // doubles from one examination to the next, up to TRY_INTERVAL.
       const pause = Math.min(this.#examinedAt - this.#changedAt, TRY_INTERVAL)
       if (this.#holder === undefined && now - this.#examinedAt >= pause) this.#findHolder(now)
       if (this.#holder !== undefined && isDead(this.#holder)) this.#freeSince = now

@@ -13,7 +13,7 @@ export interface WindowDefinition {
   readonly limit: number
   /** Milliseconds. */
   readonly per: number
-  /** Minimum time for which a reserved permit can be used, in milliseconds. */
+  /** Minimum time for which a reserved permit can be used, in milliseconds: the expiry time of `docs/limits.md`. */
   readonly hold: number
   /** By how much the window is longer, for jitter and the hold, in milliseconds. */
   readonly guard: number

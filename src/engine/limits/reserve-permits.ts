@@ -402,7 +402,10 @@ class ReservationDecision {
     return { window, definition, record }
   }
 
-  /** Handles a clock that was set back by this many milliseconds: shifts future times by as much. */
+  /**
+   * Handles a clock that was set back by this many milliseconds. Shifts the end of the pause by as much, limits `seen`
+   * of each record to now, and drops the spares and the contenders. Keeps `lastAt`. `#ruled` corrects the windows.
+   */
   #setBack(by: number): void {
     const state = this.#state
     state.pausedUntil -= by

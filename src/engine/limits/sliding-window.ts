@@ -24,7 +24,7 @@ export interface Grains {
   readonly inOrder: boolean
 }
 
-/** The resolution of a log in a variable. */
+/** Default resolution, for a log in this process. */
 const FINE: Grains = { maxExact: 10_000, parts: 1024, inOrder: true }
 
 /**

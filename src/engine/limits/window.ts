@@ -1,7 +1,7 @@
 /**
  * The rule of one limit: pure decisions on a state that is passed in, without a clock or timers. So the rule serves a
  * limiter of this thread, which keeps the state in a variable, as well as an engine, which keeps it for many processes.
- * The state is plain data: numbers, and at most one array of them.
+ * The state is plain data: numbers, arrays of numbers, and objects of these.
  *
  * Times are milliseconds by the clock of the limiter or engine. A caller that reserves ahead passes the time that
  * `readyAt` returned to `take`; a caller that grants at once passes the current time.

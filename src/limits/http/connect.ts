@@ -71,7 +71,7 @@ function admitted(verdict: Verdict, response: ServerResponse): boolean {
 export function isGone({ socket }: { readonly socket?: Partial<Socket> | undefined }): boolean {
   if (!socket) return false
   if (socket.destroyed) return true
-  // A socket of the file system never has addresses.
+  // A Unix domain socket has no addresses.
   return socket.localAddress !== undefined && socket.remoteAddress === undefined
 }
 

@@ -43,9 +43,9 @@ const PAUSE_BOUNDS = { min: 0, max: 366 * 86_400_000 }
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
 /**
- * Returns a `fetch` whose calls each wait for a permit of the limiter, and which adapts to the service's answers: the
- * `Retry-After` of an answer 429 or 503, and a used-up quota in `RateLimit`, `RateLimit-Remaining` or
- * `X-RateLimit-Remaining`, pause the limiter until the service accepts calls again, for at most `maxPause`.
+ * Returns a `fetch` whose calls each wait for a permit of the limiter. Pauses the limiter, for at most `maxPause`,
+ * after a 429 or 503 with `Retry-After`, or when a `RateLimit`, `RateLimit-Remaining` or `X-RateLimit-Remaining` header
+ * shows that a quota is used up.
  *
  * With `retries`, a call that was answered 429 or 503 with a `Retry-After` is sent again when the service accepts calls
  * again. If the rest of `wait` passes without a permit, or the body is a stream, which can be sent only once, the

@@ -30,9 +30,9 @@ interface RequestPermit {
 /** Options of a limit of incoming requests. */
 export interface RequestOptions<Request> {
   /**
-   * Returns the sender of a request, such as a user name or an address. Replaces a text of more than 200 characters by
-   * its hash. Each sender has the whole limit for itself. A request for which this returns undefined is not limited; it
-   * is not served if its client has reset the connection. Default: all requests share one limit.
+   * Returns the sender of a request, such as a user name or an address. A text of more than 200 characters is replaced
+   * by its hash. Each sender has the whole limit for itself. A request for which this returns undefined is not limited;
+   * it is not served if its client has reset the connection. Default: all requests share one limit.
    */
   key?: ((request: Request) => string | undefined) | undefined
   /** The name of the limit in response headers; default `'default'`. */
@@ -66,7 +66,7 @@ const MAX_LENGTH = 200
 /** Minimum `Retry-After` of a refusal, in seconds. */
 const MIN_RETRY_AFTER = 1
 
-/** Checks the options of a limit of requests. @throws InvalidArgumentError */
+/** Returns a function that decides about requests. @throws InvalidArgumentError */
 export function judge<Request>(
   limiter: RequestLimiter | KeyedRequestLimiter,
   options: RequestOptions<Request> = {},

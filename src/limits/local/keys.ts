@@ -48,7 +48,7 @@ export class Keys {
     return this.#byKey.values()
   }
 
-  /** Drops all keys. */
+  /** Stops the sweeps. Keys that are used for the first time after this are not kept. */
   close(): void {
     this.#closed = true
     this.#sweeper?.cancel()
@@ -59,7 +59,7 @@ export class Keys {
     this.#sweeper = this.#clock.after(delay, sweep, false)
   }
 
-  /** Drops unused keys, some thousand at a time. */
+  /** Drops unused keys, 2,000 at a time. */
   #sweep(entries: Iterator<[string, LocalWaiters]>, left: number): void {
     let looked = 0
     for (; looked < Math.min(left, SLICE); looked++) {

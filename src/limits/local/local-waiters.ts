@@ -43,7 +43,7 @@ export class LocalWaiters implements PermitGiver, Source {
     while (true) {
       const permit = this.tryAcquire()
       const explanation = this.explain()
-      // A permit that has returned since the refusal goes to this caller.
+      // A permit became available between the two calls, so try again.
       if (permit || explanation.waitsFor !== 'nothing') return { permit, explanation }
     }
   }

@@ -1,7 +1,4 @@
-/**
- * A clock that does not go back. A reading that is slightly too early counts as the latest one. If the clock goes back
- * further, it was set back.
- */
+/** Hides small backward steps of a clock, and reports larger ones. */
 export class SteadyClock {
   readonly #clock: { now(): number }
   readonly #tolerance: number

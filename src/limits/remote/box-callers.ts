@@ -21,7 +21,7 @@ export class TryWaiter extends PermitWaiter {
   }
 }
 
-/** Whether a waiter gets its outcome only with the reply that has its explanation. */
+/** Whether a try still waits for the reply with its explanation. */
 export function isUnanswered(waiter: PermitWaiter): boolean {
   return waiter instanceof TryWaiter && waiter.isDecision && waiter.explanation === undefined
 }
@@ -48,7 +48,7 @@ export class BoxCallers extends Callers<Permit> {
     super.leave(waiter)
   }
 
-  /** Number of callers that wait for their turn, not only for a reply. Tries leave before any turn. */
+  /** Number of callers that wait for their turn, not only for a reply. */
   get waiting(): number {
     return this.queue.callers - this.tries.size
   }

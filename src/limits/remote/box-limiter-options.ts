@@ -31,8 +31,8 @@ export type BoxLimiterOptions = {
   /** Maximum number of waiting callers of this process; default: no maximum. Further ones get a BusyError. */
   queue?: number | undefined
   /**
-   * Number of permits to fetch together, if they are available, for callers of this process that come within the hold;
-   * default 1. It makes high rates cheap. Unused permits are returned. Not for `'smooth'`.
+   * Number of permits to fetch together, if they are available, for callers of this process that come within the expiry
+   * time of the permits; default 1. It makes high rates cheap. Unused permits are returned. Not for `'smooth'`.
    */
   batch?: number | undefined
   /**
@@ -143,7 +143,7 @@ function termsFrom(options: CheckedBoxOptions): BoxTerms {
   for (const { per, guard } of calendars) {
     if (guard >= per) {
       throw new InvalidArgumentError(
-        `per must be more than ${guard} ms for window 'calendar' of a box, the sum of jitter and hold, not ${per} ms`,
+        `per must be more than ${guard} ms for window 'calendar' of a box, jitter plus expiry time, not ${per} ms`,
       )
     }
   }

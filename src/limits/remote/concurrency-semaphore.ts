@@ -108,14 +108,15 @@ export class ConcurrencySemaphore implements CallersOwner<void> {
       const waiter: SlotWaiter = new PermitWaiter(n, 0, settle)
       this.#callers.enter(waiter, terms, deadline)
       this.#waiters.setTimer()
-      // While the engine is unreachable, only the timer asks.
+      // While the engine is unreachable, only the first waiter and the timer send requests.
       if (this.callers === 1 || this.#asking.length > 0) this.#askForAll()
     })
   }
 
   /** Releases a slot. */
   release(): void {
-    // A lost slot no longer counts in the engine, but the others do. So a lost one is released first.
+    // A lost slot no longer counts in the engine, but the others do. So a lost one is released first. If none is lost,
+    // the index -1 takes the newest slot.
     const lost = this.#inUse.findIndex(grant => grant.expiresIn() === 0)
     this.#release(this.#inUse.splice(lost, 1)[0]!)
   }

@@ -11,7 +11,7 @@ import type { BoxPermits } from './box-permits.js'
 /** Minimum remaining wait of a caller that keeps waiting, in milliseconds, because 0 would mean no wait. */
 export const MIN_WAIT = 0.001
 
-/** Rejects the waiters for permits of this process alone, which must now wait for permits of the engine. */
+/** Error that moves the fallback's waiters back to the engine when it is reachable again. */
 const BACK = new Error('the engine is reachable again')
 
 /** The limiter of this process alone, for callers while the engine is unreachable. */

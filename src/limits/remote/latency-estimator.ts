@@ -1,4 +1,4 @@
-/** Length of the periods for which measurements are kept, in milliseconds. Two periods are kept. */
+/** Minimum length of a period of measurements, in milliseconds. Two periods are kept. */
 const PERIOD = 2000
 /** The hold exceeds the measurement by this factor, because the next reply may take a little longer. */
 const MARGIN = 1.15
@@ -10,10 +10,11 @@ const MAX_HOLD = 2000
  * time. A measurement is the time from the earliest moment at which a permit may have become valid, by the bounds on
  * the engine's clock, to its use. It includes the latency of the network and the delay of the event loop.
  *
- * The hold is the second longest measurement of the last two to four seconds, plus a margin. The longest is ignored,
- * because it may come from a pause that does not recur. That costs the permits of that moment. A hold as long as the
- * pause would cost more, because it lengthens the window of each permit in the next seconds. If there is only one
- * measurement, it is used.
+ * The hold is the second longest measurement of each of the last two periods, whichever is greater, plus a margin. The
+ * longest of a period is ignored, because it may come from a pause that does not recur. That costs the permits of that
+ * moment. A hold as long as the pause would cost more, because it lengthens the window of each permit in the next
+ * seconds. If neither period has two measurements, the longest is used. A measurement begins each period, so after a
+ * time without measurements the older period may be arbitrarily old.
  */
 export class LatencyEstimator {
   #before = new Delays()

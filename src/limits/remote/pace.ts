@@ -10,7 +10,7 @@ const ASK_AGAIN = 2500
 const SEEK = 250
 /** Permits are reserved at least this many round trips ahead. */
 const TRIPS = 2
-/** Number of rotations after which the distance stops growing. In a rotation, every process has one turn. */
+/** Number of rotations after which the horizon stops growing. In a rotation, every process has one turn. */
 const ROTATIONS = 1.5
 
 /** Whether to send a request for waiters without a permit now. `turn` is the clock time of the first waiter's turn. */
@@ -63,8 +63,8 @@ export class Pace {
   /**
    * Returns the maximum time ahead for reservations, in milliseconds. It covers the time until the next reply. A
    * process that has waited longer reserves further ahead, up to twice as far. So it is served before others, even
-   * before those whose requests arrive sooner. The distance grows for as long as processes usually wait, because it
-   * orders only those for which it still grows.
+   * before those whose requests arrive sooner. The horizon grows for as long as processes usually wait, because
+   * processes whose horizons have stopped growing are no longer ordered.
    */
   horizon(terms: BoxTerms, now: number): number {
     const horizon = Math.min(Math.max(terms.horizon, TRIPS * this.#view.roundTrip), MAX_AHEAD)

@@ -237,8 +237,8 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   }
 
   /**
-   * Resolves when its callers have their permits, or must wait for their turn. A steady stream of callers delays it
-   * only for some calls.
+   * Resolves when its callers have their permits, or must wait for their turn. Waits for at most {@link MAX_CALLS}
+   * replies, because a steady stream of callers could delay it forever.
    */
   async settled(): Promise<void> {
     await othersServed()

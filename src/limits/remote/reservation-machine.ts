@@ -34,18 +34,24 @@ export interface Grant {
 
 /**
  * Decides for the callers of one limiter when to call the engine, and which of them get the permits in its replies. It
- * has no clock, timers or connection: `ReservationClient` reports events with their clock time. It takes the step that
- * is due in a microtask: `ask` for `gather`, `give` for `give`. While none is due, it calls `wake` at `nextCheck`.
+ * has no clock, timers or connection: `ReservationClient` reports events with their clock time. The client also takes
+ * the step that is due, in a microtask: `ask` for `gather`, `give` for `give`. While none is due, the client calls
+ * `wake` at `nextCheck`. A state is the step that is due, and whether a call to the engine is under way:
  *
- * | due | call under way | ends with |
+ * | state | event | next state |
  * |-|-|-|
- * | none | no | a caller that enters or leaves, a refund, other terms: gather. `wake`: give |
- * | gather | no | `ask`: none, mostly with a call under way. `wake`: give |
- * | none | yes | `replied`, `failed`: give, without the call. `wake`: give |
- * | give | no or yes | `give` that grants nothing: gather, or none with a call under way |
+ * | none, no call | a caller enters or leaves, a refund, other terms, the end of a pause | gather, no call |
+ * | none, no call | `wake` | give, no call |
+ * | gather, no call | `ask` | none, usually with a call |
+ * | gather, no call | `wake` | give, no call |
+ * | none, call | `wake` | give, call |
+ * | none or give, call | `replied` or `failed` | give, no call |
+ * | give | `give` that grants permits | give |
+ * | give, no call | `give` that grants nothing | gather, no call |
+ * | give, call | `give` that grants nothing | none, call |
  *
- * `pace` says whether waiters without a permit are worth a call. A step costs O(1), a call O(waiters + reserved
- * permits).
+ * `pace` determines whether to send a request for waiters without a permit. A step costs O(1), a call O(waiters +
+ * reserved permits).
  */
 export class ReservationMachine {
   /** The next step: to call the engine for all events of the current task, or to give permits that are valid. */

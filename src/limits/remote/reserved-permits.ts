@@ -108,29 +108,30 @@ export class ReservedPermits {
     return new Map(this.all.map(instant => [instant.left, instant]))
   }
 
+  /** Queues permits for return with the next call. */
   giveBack(permits: readonly ReturnedPermits[]): void {
     this.owed.push(...permits)
   }
 
-  /** Returns the permits of a reply. @param asked the requested hold. */
+  /** Queues the permits of a reply for return. @param asked the requested hold. */
   giveBackAll(reserved: Reserved, asked: number): void {
     const taken = reserved.units.filter(({ n }) => n > 0)
     this.giveBack(taken.map(({ n, at }) => ({ n, at, from: at - leadOf(reserved, asked) })))
   }
 
-  /** Returns the permits of the first reserved instant. */
+  /** Queues the permits of the first reserved instant for return. */
   giveBackFirst(): void {
     this.giveBack([returned(this.first!)])
     this.take(this.first!.left)
   }
 
-  /** Returns the permits of the last `count` reserved instants of a size. */
+  /** Queues the permits of the last `count` reserved instants of a size for return. */
   giveBackLast(size: number, count: number): void {
     const last = new Set(this.all.filter(({ left }) => left === size).slice(-count))
     this.giveBackWhere(instant => last.has(instant))
   }
 
-  /** Returns the permits of all matching reserved instants. */
+  /** Queues the permits of all matching reserved instants for return. */
   giveBackWhere(isMeant: (instant: ReservedInstant) => boolean): void {
     for (const instant of this.#instants.splice(0)) {
       if (!isMeant(instant)) this.#instants.push(instant)
@@ -141,7 +142,7 @@ export class ReservedPermits {
     }
   }
 
-  /** Returns permits that can't be used, or are available sooner, according to a reply. */
+  /** Queues permits for return that can't be used, or are available sooner, according to a reply. */
   giveBackUseless({ now, pausedUntil, fadesAt }: Reserved, decided: Decided): void {
     if (pausedUntil > now) {
       const until = decided.latest + (pausedUntil - now)

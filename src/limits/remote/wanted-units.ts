@@ -32,7 +32,10 @@ export interface Situation {
   readonly now: number
 }
 
-/** Returns the units for waiters without a reservation. Returns reserved permits that no waiter wants to the engine. */
+/**
+ * Returns the units for waiters without a reservation. Without batches, also queues reserved permits that no waiter
+ * wants for return.
+ */
 export function wantedUnits(situation: Situation): WantedUnits {
   return situation.terms.batch > 1 ? unitsInBatches(situation) : unitOfEach(situation)
 }

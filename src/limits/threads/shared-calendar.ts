@@ -5,7 +5,10 @@ import { SharedWindow, type SharedUse } from './shared-window.js'
 import { numberOf, taggedWord, tagOf, TAGS } from './tagged-word.js'
 import type { Times } from '../local/times.js'
 
-/** Words: the number and the beginning of the current period, and the ends of this period and of the one next to it. */
+/**
+ * Words: the number and the beginning of the current period, and the ends of this period and of the next or the
+ * previous one.
+ */
 const BEGUN = 0
 const ENDS = 1
 

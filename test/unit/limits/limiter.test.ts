@@ -225,6 +225,20 @@ describe('a wait', () => {
     expect(told).toBeInstanceOf(TimedOutError)
   })
 
+  test('that can not be met is refused with the number of callers ahead', async () => {
+    const { limit } = scene({ limit: 1, per: '1s' })
+    limit.tryAcquire()
+    const texts = [
+      'within 500 ms: its turn would be in 1000 ms',
+      'within 500 ms: 1 caller is ahead, its turn would be in 2000 ms',
+      'within 500 ms: 2 callers are ahead, its turn would be in 3000 ms',
+    ]
+    for (const text of texts) {
+      await expect(limit.acquire(1, { wait: 500 })).rejects.toThrow(text)
+      void limit.acquire()
+    }
+  })
+
   test('ends at its time when others came first after all', async () => {
     const { clock, notes, ask } = scene({ limit: 1, per: '1s' })
     void ask('a')
