@@ -49,8 +49,8 @@ export interface WaitersOwner<W extends Waiter> {
   aborted(waiter: W, signal: AbortSignal): void
 }
 
-/** Minimum delay of a timer, in milliseconds. A shorter one could be lost in rounding. */
-const MIN_DELAY = 0.001
+/** Minimum delay of a timer, and of a wait, in milliseconds. A shorter one could be lost in rounding. */
+export const MIN_DELAY = 0.001
 
 /**
  * The queue of the local callers that wait for a lock or for permits: by priority, then in order of arrival. The costs

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.js'
 import { Waiters, type WaitersOwner } from '../base/waiters.js'
 import type { Terms } from './limit-options.js'
-import type { PermitWaiter } from './local/permit-waiter.js'
+import type { PermitWaiter } from './permit-waiter.js'
 import type { LimiterErrors } from './limiter-errors.js'
 
 /** Serves the callers of a queue. */

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.js'
 import { milliseconds, type Duration } from '../base/duration.js'
 import { checkOptions } from '../base/options.js'
+import { WAIT_BOUNDS } from './limit-options.js'
 
 /** Options of closing a limiter. */
 export interface LimiterCloseOptions {
@@ -8,14 +9,12 @@ export interface LimiterCloseOptions {
   drain?: boolean | Duration | undefined
 }
 
-const DRAIN_BOUNDS = { min: 0, max: Infinity }
-
 /** Returns the time for which waiting callers are still served, in milliseconds. @throws InvalidArgumentError */
 export function drainOf(options: LimiterCloseOptions): number {
   checkOptions(options, ['drain'])
   const { drain = false } = options
   if (typeof drain === 'boolean') return drain ? Infinity : 0
-  return milliseconds('drain', drain, DRAIN_BOUNDS)
+  return milliseconds('drain', drain, WAIT_BOUNDS)
 }
 
 /** A queue that admits no further caller, but still has waiters. */
@@ -30,7 +29,7 @@ interface Closing {
  * Resolves when the last waiter of these queues has left.
  * @param drain time after which all waiters are rejected, in milliseconds.
  */
-export async function endAll(all: readonly Closing[], drain: number, clock: Clock): Promise<void> {
+export async function closeAll(all: readonly Closing[], drain: number, clock: Clock): Promise<void> {
   const refuseAll = (): void => all.forEach(waiters => waiters.refuseAll())
   if (drain === 0) refuseAll()
   const timer = drain === 0 || drain === Infinity ? undefined : clock.after(drain, refuseAll, true)

@@ -74,9 +74,11 @@ export interface Terms {
 }
 
 const MAX_PERMITS = 1e9
-const PER_BOUNDS = { min: 1, max: 366 * DAY }
+/** Maximum length of a window and of a pause, in milliseconds. */
+export const LEAP_YEAR = 366 * DAY
+const PER_BOUNDS = { min: 1, max: LEAP_YEAR }
 const JITTER_BOUNDS = { min: 0, max: DAY }
-const WAIT_BOUNDS = { min: 0, max: Infinity }
+export const WAIT_BOUNDS = { min: 0, max: Infinity }
 const MAX_PRIORITY = 1e6
 
 const LIMIT_NAMES = ['limit', 'per', 'window', 'timeZone']
@@ -108,8 +110,9 @@ export function checkedOptions(
   return {
     limits: several ? checkedLimits(options.limits, jitter) : [checkedLimit(options, jitter)],
     jitter,
-    concurrency: concurrency === undefined ? Infinity : whole('concurrency', concurrency, 1, maxConcurrency),
-    queue: queue === undefined ? Infinity : whole('queue', queue, 0, MAX_PERMITS),
+    concurrency:
+      concurrency === undefined ? Infinity : checkedInteger('concurrency', concurrency, 1, maxConcurrency),
+    queue: queue === undefined ? Infinity : checkedInteger('queue', queue, 0, MAX_PERMITS),
   }
 }
 
@@ -147,7 +150,7 @@ export function rulesOf({ limits, jitter, concurrency, queue }: CheckedOptions):
  * @throws InvalidArgumentError
  */
 export function withLimit<T extends CheckedOptions>(options: T, limit: number, per: Duration | undefined): T {
-  const checked = whole('limit', limit, 1, MAX_PERMITS)
+  const checked = checkedInteger('limit', limit, 1, MAX_PERMITS)
   const meant = indexOfLimit(options.limits, per)
   const limits = options.limits.map((one, index) => (index === meant ? { ...one, limit: checked } : one))
   return { ...options, limits }
@@ -166,7 +169,7 @@ function checkedLimits(limits: unknown, jitter: number): readonly Limit[] {
 
 function checkedLimit(options: LimitOptions, jitter: number): Limit {
   const { window: kind = 'sliding', timeZone } = options
-  const limit = whole('limit', options.limit, 1, MAX_PERMITS)
+  const limit = checkedInteger('limit', options.limit, 1, MAX_PERMITS)
   const per = milliseconds('per', options.per, PER_BOUNDS)
   if (timeZone !== undefined && (kind !== 'calendar' || per !== DAY)) {
     throw new InvalidArgumentError(`timeZone needs window 'calendar' and per '1d'`)
@@ -213,12 +216,12 @@ export function termsOf(options: AcquireOptions | undefined): Terms {
   return {
     wait: wait === undefined ? Infinity : milliseconds('wait', wait, WAIT_BOUNDS),
     signal,
-    priority: priority === undefined ? 0 : whole('priority', priority, -MAX_PRIORITY, MAX_PRIORITY),
+    priority: priority === undefined ? 0 : checkedInteger('priority', priority, -MAX_PRIORITY, MAX_PRIORITY),
   }
 }
 
 /** Checks that a value is an integer from `min` to `max`. @throws InvalidArgumentError */
-export function whole(option: string, value: unknown, min: number, max: number): number {
+export function checkedInteger(option: string, value: unknown, min: number, max: number): number {
   if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) {
     return value as number
   }

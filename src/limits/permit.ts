@@ -22,9 +22,9 @@ export class Permit implements Disposable {
     giver: PermitGiver,
     /** Number of calls that it permits. */
     readonly n: number,
-    at: number,
-    mark: number,
-    epoch: number,
+    at = 0,
+    mark = 0,
+    epoch = 0,
   ) {
     this.#giver = giver
     this.#at = at

@@ -21,7 +21,7 @@ export const limitMutants: readonly Mutant[] = [
       this.reserved.take(waiter.n)
       this.#callers.leave(waiter)
       this.left()
-      return { waiter, at: first.at }
+      return { waiter, at: first.engineAt }
     }`,
   },
   {

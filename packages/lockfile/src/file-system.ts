@@ -4,13 +4,13 @@ import node, { type BigIntStats } from 'node:fs'
 interface Calls {
   mkdir(path: string): void
   rmdir(path: string): void
-  stat(path: string): Found
+  stat(path: string): FolderState
   utimes(path: string, accessed: Date, modified: Date): void
   realpath(path: string): string
 }
 
 /** The part of the state of a folder that locks use. */
-export interface Found {
+export interface FolderState {
   readonly mtime: Date
   readonly ino: number | bigint
   /** Only on the {@link disk}. */
@@ -31,7 +31,7 @@ export const disk: FileSystem = {
   mkdir: (path: string, done: Done) => node.mkdir(path, done),
   rmdir: (path: string, done: Done) => node.rmdir(path, done),
   stat: (path: string, done: Done) =>
-    node.stat(path, { bigint: true }, (error, stats) => (error ? done(error) : done(null, foundOf(stats)))),
+    node.stat(path, { bigint: true }, (error, stats) => (error ? done(error) : done(null, stateOf(stats)))),
   utimes: (path: string, accessed: Date, modified: Date, done: Done) =>
     node.utimes(path, accessed, modified, done),
   // The native function is one call instead of one for each folder of the path. On systems other than Linux, it may
@@ -41,14 +41,14 @@ export const disk: FileSystem = {
     (process.platform === 'linux' ? node.realpath.native : node.realpath)(path, done),
   mkdirSync: (path: string) => node.mkdirSync(path),
   rmdirSync: (path: string) => node.rmdirSync(path),
-  statSync: (path: string) => foundOf(node.statSync(path, { bigint: true })),
+  statSync: (path: string) => stateOf(node.statSync(path, { bigint: true })),
   utimesSync: (path: string, accessed: Date, modified: Date) => node.utimesSync(path, accessed, modified),
   realpathSync: (path: string) =>
     (process.platform === 'linux' ? node.realpathSync.native : node.realpathSync)(path),
 }
 
 /** Rounds the time as `stat` does without bigint numbers: the stored time may be a little earlier than the one set. */
-function foundOf({ dev, ino, birthtimeNs, mtimeNs }: BigIntStats): Found {
+function stateOf({ dev, ino, birthtimeNs, mtimeNs }: BigIntStats): FolderState {
   return { dev, ino, birthtimeNs, mtime: new Date(Math.round(Number(mtimeNs) / 1e6)) }
 }
 

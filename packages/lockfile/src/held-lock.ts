@@ -7,12 +7,12 @@ import {
   errorOf,
   runSync,
   type FileSystem,
-  type Found,
+  type FolderState,
   type Run,
   type Steps,
 } from './file-system.js'
 import { MIN_STALE } from './options.js'
-import { look, noteName, removeFolder, type Made } from './lock-folder.js'
+import { folderState, noteName, removeFolder, type CreatedFolder } from './lock-folder.js'
 import { leaveNote, removeNote } from './notes.js'
 
 /** Delay after which a failed update is repeated, in milliseconds. */
@@ -22,7 +22,7 @@ const REPEAT = 1000
 const COARSEST = 2000
 
 /** Everything needed to keep a lock until its release. */
-export interface Keeping {
+export interface LockSettings {
   readonly file: string
   readonly folder: string
   readonly fs: FileSystem
@@ -53,8 +53,8 @@ function releasedAtExit(locks: Map<string, HeldLock>): Map<string, HeldLock> {
 export class HeldLock {
   readonly file: string
   readonly note: string | undefined
-  readonly #keeping: Keeping
-  readonly #ino: Made['ino']
+  readonly #settings: LockSettings
+  readonly #ino: CreatedFolder['ino']
   /** Whether the file system stores milliseconds. exFAT stores multiples of 10 ms, and FAT of 2 s. */
   readonly #isPrecise: boolean
   #mtime: number
@@ -72,15 +72,15 @@ export class HeldLock {
   #isOver = false
   #compromised: Error | undefined
 
-  constructor(keeping: Keeping, { mtime, ino, note }: Made) {
-    this.file = keeping.file
+  constructor(settings: LockSettings, { mtime, ino, note }: CreatedFolder) {
+    this.file = settings.file
     this.note = note
-    this.#keeping = keeping
+    this.#settings = settings
     this.#ino = ino
     this.#mtime = mtime.getTime()
     this.#isPrecise = this.#mtime % 10 !== 0
-    heldLocks().set(keeping.folder, this)
-    this.#updateAfter(keeping.update)
+    heldLocks().set(settings.folder, this)
+    this.#updateAfter(settings.update)
   }
 
   /**
@@ -94,8 +94,8 @@ export class HeldLock {
     const now = systemClock.now()
     const wasSet = Math.abs(Date.now() - now - this.#wallAhead) >= MIN_STALE / 2
     const mayBeTaken = wasSet || now - this.#lastUpdate >= MIN_STALE / 2
-    if (mayBeTaken && fs === disk && this.#keeping.fs === disk) {
-      const found = yield* look(this.#keeping.folder)
+    if (mayBeTaken && fs === disk && this.#settings.fs === disk) {
+      const found = yield* folderState(this.#settings.folder)
       if (found !== undefined && !this.#isOurs(found)) {
         this.#compromise(errorOf('ECOMPROMISED', 'Another process has taken the lock over'))
         throw this.#released()
@@ -103,7 +103,7 @@ export class HeldLock {
     }
     this.#removeNote()
     try {
-      yield* removeFolder(this.#keeping.folder)
+      yield* removeFolder(this.#settings.folder)
     } catch (error) {
       // The lock becomes free when it is stale, or when this process has ended.
       if (this.note !== undefined) leaveNote(this.note)
@@ -119,14 +119,14 @@ export class HeldLock {
   /** Removes the folder at once, if possible. */
   releaseAtExit(): void {
     try {
-      runSync(this.release(this.#keeping.fs), this.#keeping.fs)
+      runSync(this.release(this.#settings.fs), this.#settings.fs)
     } catch {
       // Others will find that the holder is dead.
     }
   }
 
   #updateAfter(delay: number): void {
-    const { run, fs } = this.#keeping
+    const { run, fs } = this.#settings
     const update = async (): Promise<void> => {
       const next = await run(this.#update(), fs)
       if (next !== undefined) this.#updateAfter(next)
@@ -137,7 +137,7 @@ export class HeldLock {
 
   /** @returns the delay until the next update, in milliseconds; undefined if the lock has ended. */
   *#update(): Steps<number | undefined> {
-    const { folder, stale, update } = this.#keeping
+    const { folder, stale, update } = this.#settings
     try {
       const found = yield* call('stat', folder)
       if (this.#isOver) return undefined
@@ -166,7 +166,7 @@ export class HeldLock {
   }
 
   /** Whether a folder is the one of this lock. */
-  #isOurs(found: Found): boolean {
+  #isOurs(found: FolderState): boolean {
     if (this.note !== undefined && this.note === noteName(found)) return true
     const time = found.mtime.getTime()
     return found.ino === this.#ino && (time === this.#mtime || time === this.#nextMtime)
@@ -177,11 +177,11 @@ export class HeldLock {
     this.#end()
     this.#removeNote()
     // An error of the callback ends the process, as in a timer.
-    process.nextTick(this.#keeping.onCompromised, error)
+    process.nextTick(this.#settings.onCompromised, error)
   }
 
   #end(): void {
-    const { folder } = this.#keeping
+    const { folder } = this.#settings
     this.#isOver = true
     this.#timer?.cancel()
     if (heldLocks().get(folder) === this) heldLocks().delete(folder)

@@ -8,7 +8,7 @@ import {
   errorOf,
   runSync,
   type FileSystem,
-  type Found,
+  type FolderState,
   type Steps,
 } from './file-system.js'
 import { leaveNote, readNote, removeNote } from './notes.js'
@@ -20,7 +20,7 @@ import { isDead } from './this-process.js'
 // folder.
 
 /** A lock folder that this process has created. */
-export interface Made {
+export interface CreatedFolder {
   readonly mtime: Date
   readonly ino: number | bigint
   /** The name of the note about its holder, if there is one. */
@@ -28,7 +28,7 @@ export interface Made {
 }
 
 /** A lock folder that a caller wants to create, and the conditions for removing an existing one. */
-export interface Wanted {
+export interface LockRequest {
   readonly file: string
   readonly folder: string
   readonly stale: number
@@ -50,7 +50,7 @@ class LockedError extends Error {
  * Creates the folder, after removing one whose holder is dead or has not updated it for the time `stale`.
  * @throws LockedError when it is held; errors of the file system
  */
-export function* make(wanted: Wanted): Steps<Made> {
+export function* createFolder(wanted: LockRequest): Steps<CreatedFolder> {
   const { file, folder, fs } = wanted
   for (let mayRemove = true; ; mayRemove = false) {
     try {
@@ -61,10 +61,10 @@ export function* make(wanted: Wanted): Steps<Made> {
     }
     // Only once, because processes that remove it and then are late to create it could repeat this forever.
     if (!mayRemove) throw new LockedError(file)
-    const found = yield* look(folder)
+    const found = yield* folderState(folder)
     if (found !== undefined) yield* remove(wanted, found)
   }
-  let found: Found
+  let found: FolderState
   try {
     found = yield* call('stat', folder)
   } catch (error) {
@@ -80,13 +80,13 @@ export function* make(wanted: Wanted): Steps<Made> {
 }
 
 /** Whether the file is locked. */
-export function* isHeld(wanted: Wanted): Steps<boolean> {
-  const found = yield* look(wanted.folder)
+export function* isHeld(wanted: LockRequest): Steps<boolean> {
+  const found = yield* folderState(wanted.folder)
   return found !== undefined && !isAbandoned(wanted, found, holderOf(found))
 }
 
 /** Returns the current state of the folder; undefined if there is none. */
-export function* look(folder: string): Steps<Found | undefined> {
+export function* folderState(folder: string): Steps<FolderState | undefined> {
   try {
     return yield* call('stat', folder)
   } catch (error) {
@@ -105,7 +105,7 @@ export function* removeFolder(folder: string): Steps<void> {
 }
 
 /** Removes the folder of another holder. @throws LockedError when it is held, or another process removes it. */
-function* remove(wanted: Wanted, found: Found): Steps<void> {
+function* remove(wanted: LockRequest, found: FolderState): Steps<void> {
   const { file, folder, fs } = wanted
   const holder = holderOf(found)
   if (!isAbandoned(wanted, found, holder)) throw new LockedError(file)
@@ -123,7 +123,11 @@ function* remove(wanted: Wanted, found: Found): Steps<void> {
   }
 }
 
-function isAbandoned({ stale, isHeldHere }: Wanted, found: Found, holder: string | undefined): boolean {
+function isAbandoned(
+  { stale, isHeldHere }: LockRequest,
+  found: FolderState,
+  holder: string | undefined,
+): boolean {
   const note = noteName(found)
   if (note !== undefined && isHeldHere(note)) return false
   return found.mtime.getTime() < Date.now() - stale || (holder !== undefined && isDead(holder))
@@ -139,16 +143,16 @@ function claim(note: string, holder: string | undefined): boolean {
 }
 
 /** Returns the current state of the folder, at once. A folder that can't be examined counts as missing. */
-export function lookSync(folder: string): Found | undefined {
+export function folderStateSync(folder: string): FolderState | undefined {
   try {
-    return runSync(look(folder), disk)
+    return runSync(folderState(folder), disk)
   } catch {
     return undefined
   }
 }
 
 /** Returns the process that holds a folder, if it has left a note. */
-export function holderOf(found: Found): string | undefined {
+export function holderOf(found: FolderState): string | undefined {
   const note = noteName(found)
   return note === undefined ? undefined : readNote(note)
 }
@@ -157,7 +161,7 @@ export function holderOf(found: Found): string | undefined {
  * Returns the name of the note about a folder. It identifies this folder among all earlier and later ones at its path.
  * Undefined if the file system does not store when a folder was created.
  */
-export function noteName({ dev, ino, birthtimeNs }: Found): string | undefined {
+export function noteName({ dev, ino, birthtimeNs }: FolderState): string | undefined {
   return birthtimeNs === undefined || birthtimeNs === 0n ? undefined : [dev, ino, birthtimeNs].join('-')
 }
 
@@ -166,7 +170,7 @@ export function noteName({ dev, ino, birthtimeNs }: Found): string | undefined {
  * replace the folder between the check and the removal. All calls are synchronous, so that the folder of a live holder
  * is back before its holder checks it.
  */
-function removeIfSame(folder: string, found: Found): void {
+function removeIfSame(folder: string, found: FolderState): void {
   // File systems limit the length of a name, often to 255 bytes.
   const aside = join(dirname(folder), `${basename(folder).slice(0, 60)}.${randomBytes(6).toString('hex')}`)
   try {
@@ -202,6 +206,6 @@ function checkRemovable(folder: string): void {
     throw errorOf('ENOTEMPTY', `ENOTEMPTY: directory not empty, rmdir '${folder}'`)
 }
 
-function isSame(one: Found, other: Found): boolean {
+function isSame(one: FolderState, other: FolderState): boolean {
   return one.ino === other.ino && one.mtime.getTime() === other.mtime.getTime()
 }

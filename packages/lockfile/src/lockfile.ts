@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { systemClock } from 'signalbox/engine'
 import { call, disk, errorOf, run, runSync, type FileSystem, type Run, type Steps } from './file-system.js'
 import { HeldLock, heldLocks } from './held-lock.js'
-import { isHeld, make, type Made, type Wanted } from './lock-folder.js'
+import { createFolder, isHeld, type CreatedFolder, type LockRequest } from './lock-folder.js'
 import {
   fileSystemOf,
   folderOf,
@@ -68,7 +68,7 @@ export function lockSync(file: string, options?: LockOptions): () => void {
   if ((retriesOf(options).retries ?? 0) > 0) throw errorOf('ESYNC', 'Cannot use retries with the sync api')
   const fs = fileSystemOf(options)
   const wanted = wantedOf(runSync(canonical(file, options), fs), options)
-  const held = keep(wanted, runSync(make(wanted), fs), options, runSync)
+  const held = keep(wanted, runSync(createFolder(wanted), fs), options, runSync)
   return () => runSync(held.release(fs), fs)
 }
 
@@ -90,7 +90,7 @@ function* canonical(file: string, { realpath = true }: UnlockOptions): Steps<str
   return realpath ? yield* call('realpath', file) : resolve(file)
 }
 
-function wantedOf(file: string, options: CheckOptions): Wanted {
+function wantedOf(file: string, options: CheckOptions): LockRequest {
   const folder = folderOf(file, options)
   return {
     file,
@@ -101,7 +101,7 @@ function wantedOf(file: string, options: CheckOptions): Wanted {
   }
 }
 
-function keep(wanted: Wanted, made: Made, options: LockOptions, run: Run): HeldLock {
+function keep(wanted: LockRequest, made: CreatedFolder, options: LockOptions, run: Run): HeldLock {
   const onCompromised = options.onCompromised ?? ((error: Error) => warn(wanted.file, error))
   return new HeldLock({ ...wanted, run, update: updateOf(options, wanted.stale), onCompromised }, made)
 }
@@ -114,17 +114,17 @@ function warn(file: string, { message }: Error): void {
 }
 
 /** Retries after each delay, and whenever it is woken, until it has the lock. @throws the error of the last attempt */
-async function acquire(wanted: Wanted, options: LockOptions): Promise<HeldLock> {
+async function acquire(wanted: LockRequest, options: LockOptions): Promise<HeldLock> {
   const { folder, fs } = wanted
   const retries = retriesOf(options)
   const deadline = systemClock.now() + (retries.maxRetryTime || Infinity)
   const [firstDelay] = retryDelays(retries)
-  const queues = fs === disk && firstDelay !== undefined
-  let caller = queues && isAwaited(folder) ? new WaitingCaller(folder) : undefined
+  const joinsQueue = fs === disk && firstDelay !== undefined
+  let caller = joinsQueue && isAwaited(folder) ? new WaitingCaller(folder) : undefined
   let failure: unknown
   const attempt = async (): Promise<HeldLock | undefined> => {
     try {
-      return keep(wanted, await run(make(wanted), fs), options, run)
+      return keep(wanted, await run(createFolder(wanted), fs), options, run)
     } catch (error) {
       failure = error
       return undefined
@@ -135,7 +135,7 @@ async function acquire(wanted: Wanted, options: LockOptions): Promise<HeldLock> 
     let held = caller === undefined ? await attempt() : undefined
     for (const delay of retryDelays(retries)) {
       if (held !== undefined || (failure !== undefined && systemClock.now() >= deadline)) break
-      if (queues) caller ??= new WaitingCaller(folder)
+      if (joinsQueue) caller ??= new WaitingCaller(folder)
       const end = systemClock.now() + delay
       do {
         await pause(end - systemClock.now(), retries.unref !== true, caller)

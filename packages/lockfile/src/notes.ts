@@ -2,7 +2,7 @@ import { lstatSync, mkdirSync, readdirSync, readlinkSync, rmdirSync, symlinkSync
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { codeOf } from './file-system.js'
-import { isDead, thisPlace, thisProcess } from './this-process.js'
+import { isDead, pidScope, thisProcess } from './this-process.js'
 
 // Notes that the processes of a user leave for each other, in a folder for temporary files: which process holds a lock,
 // and which processes wait. A note is a symbolic link to the name of the process, because the system makes a link with
@@ -17,12 +17,12 @@ const OLD = 24 * 3600 * 1000
  * Leaves a note with the name of a process, by default this one.
  * @returns false when the note exists, or can't be created.
  */
-export function leaveNote(name: string, process?: string): boolean {
+export function leaveNote(name: string, owner?: string): boolean {
   for (let attempt = 0; attempt < 3; attempt++) {
     try {
       const path = pathOf(name)
       sweep()
-      symlinkSync(process ?? thisProcess(), path)
+      symlinkSync(owner ?? thisProcess(), path)
       return true
     } catch (error) {
       // The folder of a queue is removed when it is empty.
@@ -94,12 +94,12 @@ function sweepQueue(name: string): void {
 }
 
 function removeIfDead(name: string): void {
-  const process = readNote(name)
-  if (process !== undefined && isDead(process)) removeNote(name)
+  const owner = readNote(name)
+  if (owner !== undefined && isDead(owner)) removeNote(name)
 }
 
 function root(): string {
-  return join(tmpdir(), `signalbox-lockfile-${process.getuid?.() ?? 'user'}-${thisPlace()}`)
+  return join(tmpdir(), `signalbox-lockfile-${process.getuid?.() ?? 'user'}-${pidScope()}`)
 }
 
 /** @throws Error when another user could leave notes, or the folder does not exist yet */

@@ -3,7 +3,7 @@ import { lstatSync, readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { basename } from 'node:path'
 
-let found: { readonly name: string; readonly place: string } | undefined
+let found: { readonly name: string; readonly scope: string } | undefined
 
 /**
  * Returns a name of this process, or on Linux of this thread. {@link isDead} returns whether it has ended.
@@ -17,20 +17,20 @@ export function thisProcess(): string {
  * Returns a name of the scope of process IDs. On Linux, it differs in each container and after each boot.
  * @throws Error when the system does not provide it
  */
-export function thisPlace(): string {
-  return self().place
+export function pidScope(): string {
+  return self().scope
 }
 
-function self(): { readonly name: string; readonly place: string } {
+function self(): { readonly name: string; readonly scope: string } {
   if (found) return found
   const isLinux = process.platform === 'linux'
-  const place = isLinux ? linuxPlace() : hostname()
-  const hash = createHash('sha256').update(place).digest('hex').slice(0, 16)
-  return (found = { name: isLinux ? thisThread() : `${process.pid} 0`, place: hash })
+  const scope = isLinux ? linuxScope() : hostname()
+  const hash = createHash('sha256').update(scope).digest('hex').slice(0, 16)
+  return (found = { name: isLinux ? thisThread() : `${process.pid} 0`, scope: hash })
 }
 
 /** The boot of this machine, and the namespaces that give process IDs and start times their meaning. */
-function linuxPlace(): string {
+function linuxScope(): string {
   const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   // Kernels before 5.6, and those built without time namespaces, have one clock for all.
   const hasClocks = lstatSync('/proc/self/ns/time', { throwIfNoEntry: false }) !== undefined
@@ -43,7 +43,7 @@ function thisThread(): string {
   return `${basename(readlinkSync('/proc/thread-self'))} ${String(startOf('thread-self'))}`
 }
 
-/** Whether a process of this place is known to have ended. @param name the result of its {@link thisProcess}. */
+/** Whether a process of this scope is known to have ended. @param name the result of its {@link thisProcess}. */
 export function isDead(name: string): boolean {
   const [, pid, start] = /^(\d+) (\d+)$/.exec(name) ?? []
   if (pid === undefined) return false

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, watch, type FSWatcher } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { systemClock, type Timer } from 'signalbox/engine'
-import { holderOf, lookSync } from './lock-folder.js'
+import { folderStateSync, holderOf } from './lock-folder.js'
 import { leaveNote, notesIn, readNote, removeIfEmpty, removeNote } from './notes.js'
 import { isDead } from './this-process.js'
 
@@ -154,7 +154,7 @@ class WaitingGroup {
 
   #findHolder(now: number): void {
     this.#examinedAt = now
-    const found = lookSync(this.#folder)
+    const found = folderStateSync(this.#folder)
     if (found === undefined) this.#freeSince = now
     else this.#holder = holderOf(found)
   }
@@ -174,8 +174,8 @@ class WaitingGroup {
     if (this.#freeSince === undefined) {
       // A holder leaves its note after it has created the folder, and on a busy machine later than usual. So this delay
       // doubles from one examination to the next, up to TRY_INTERVAL.
-      const pause = Math.min(this.#examinedAt - this.#changedAt, TRY_INTERVAL)
-      if (this.#holder === undefined && now - this.#examinedAt >= pause) this.#findHolder(now)
+      const delay = Math.min(this.#examinedAt - this.#changedAt, TRY_INTERVAL)
+      if (this.#holder === undefined && now - this.#examinedAt >= delay) this.#findHolder(now)
       if (this.#holder !== undefined && isDead(this.#holder)) this.#freeSince = now
     }
     const isTurn = this.#freeSince !== undefined && now - this.#freeSince >= this.#place * GRACE
@@ -199,8 +199,8 @@ class WaitingGroup {
     for (;;) {
       const [first] = tickets
       if (first === undefined || first === this.#ticket) return 0
-      const process = readNote(first)
-      if (process !== undefined && !isDead(process)) return Math.max(tickets.indexOf(this.#ticket), 0)
+      const waiter = readNote(first)
+      if (waiter !== undefined && !isDead(waiter)) return Math.max(tickets.indexOf(this.#ticket), 0)
       removeNote(first)
       tickets.shift()
     }

@@ -82,7 +82,8 @@ export function implies(one: WindowDefinition, other: WindowDefinition): boolean
   return one.kind === other.kind && (one.kind === 'smooth' || sharesPeriods(one, other))
 }
 
-function sharesPeriods(one: WindowDefinition, other: WindowDefinition): boolean {
+/** Whether two calendars have the same periods. */
+export function sharesPeriods(one: WindowDefinition, other: WindowDefinition): boolean {
   return one.per === other.per && one.timeZone === other.timeZone
 }
 

@@ -1,7 +1,7 @@
-import { idOf, implies, ruleOf, type WindowDefinition } from './definition.js'
+import { idOf, implies, ruleOf, sharesPeriods, type WindowDefinition } from './definition.js'
 import type { GrantLog } from './grant-log.js'
 import type { Spacing } from './smooth-window.js'
-import type { LimitReport, Window } from './window.js'
+import { limitReport, type LimitReport, type Window } from './window.js'
 
 /** Reserves permits of one limiter ahead of their use, for all waiters of a process, and returns unused ones. */
 export interface ReservePermits {
@@ -272,21 +272,21 @@ class ReservationDecision {
 
   reserveAll({ units, horizon }: ReservePermits): InstantPermits[] {
     let beyond: number | undefined
-    let vain: Unit | undefined
-    let vainAt = Infinity
+    let lastRefused: Unit | undefined
+    let lastRefusedAt = Infinity
     return units.map(unit => {
-      if (unit === vain) return { n: 0, at: vainAt }
+      if (unit === lastRefused) return { n: 0, at: lastRefusedAt }
       const { n, more, within } = unit
       const place = beyond === undefined ? this.#placeOfSpare(n, 0) : -1
       const from = beyond ?? (place < 0 ? this.#earliest(n, 0) : this.#spare[place + 1]! - this.#lead)
       if (from > this.#now && this.#contenders === 0) this.#contenders = this.#contend()
       if (from - this.#now > horizon || from > this.#fadesAt) beyond = Math.min(from, this.#fadesAt)
       if (beyond !== undefined || from - this.#now > within) {
-        vain = unit
-        vainAt = beyond ?? from
-        return { n: 0, at: vainAt }
+        lastRefused = unit
+        lastRefusedAt = beyond ?? from
+        return { n: 0, at: lastRefusedAt }
       }
-      vain = undefined
+      lastRefused = undefined
       if (place >= 0) {
         const at = this.#spare[place + 1]!
         return { n: this.#takeSpare(place, n + more), at }
@@ -461,11 +461,9 @@ class ReservationDecision {
       const wait = window.readyAt(record.state, time, n, ahead, this.#lead) - time
       if (wait > longest) [longest, binding] = [wait, index]
     }
-    const reports = own.map(({ window, definition: { limit, per, kind }, record: { state } }) => {
-      const time = this.#timeOf(window, now)
-      const remaining = Math.max(limit - window.used(state, time), 0)
-      return { limit, per, window: kind, remaining, resetIn: window.returnsAt(state, time) - time }
-    })
+    const reports = own.map(({ window, record }) =>
+      limitReport(window, record.state, this.#timeOf(window, now)),
+    )
     // Callers send another request when the limits of others have ended.
     return { ready: Math.min(this.#earliestWithSpare(n, ahead), this.#fadesAt), binding, reports }
   }
@@ -520,7 +518,7 @@ function isCovered(
 /** Whether one count serves both limits. */
 function countsAlike(one: WindowDefinition, other: WindowDefinition): boolean {
   if (one.kind !== 'calendar') return other.kind !== 'calendar'
-  return other.kind === 'calendar' && one.per === other.per && one.timeZone === other.timeZone
+  return other.kind === 'calendar' && sharesPeriods(one, other)
 }
 
 function memoryOf({ per, guard }: WindowDefinition): number {

@@ -62,6 +62,13 @@ export interface Window<State = unknown> {
   rebase(state: State, now: number): void
 }
 
+/** Reports the state of a limit. @param now the time by its clock. */
+export function limitReport(window: Window, state: unknown, now: number): LimitReport {
+  const { limit, per, kind } = window
+  const remaining = Math.max(limit - window.used(state, now), 0)
+  return { limit, per, window: kind, remaining, resetIn: window.returnsAt(state, now) - now }
+}
+
 /** The state of a limit at one moment. */
 export interface LimitReport {
   readonly limit: number

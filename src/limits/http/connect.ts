@@ -36,9 +36,9 @@ export function limitRequests<Request extends IncomingMessage>(
   limiter: RequestLimiter,
   options?: RequestOptions<Request>,
 ): Middleware<Request> {
-  const judged = judge(limiter, options)
+  const decide = judge(limiter, options)
   return (request, response, next) => {
-    judged(request)
+    decide(request)
       .then(verdict => (verdict ? admitted(verdict, response) : !isGone(request)))
       .then(
         goesOn => {

@@ -49,9 +49,9 @@ export function limitFastify<Request extends FastifyRequestLike = FastifyRequest
   limiter: RequestLimiter,
   options?: RequestOptions<Request>,
 ): FastifyHook<Request> {
-  const judged = judge(limiter, options)
+  const decide = judge(limiter, options)
   return async (request, reply) => {
-    const verdict = await judged(request)
+    const verdict = await decide(request)
     if (!verdict) {
       if (!isGone(request.raw)) return undefined
       reply.hijack()

@@ -59,9 +59,9 @@ export function limitHono<Context extends HonoContextLike = HonoContextLike>(
   limiter: RequestLimiter,
   options?: RequestOptions<Context>,
 ): HonoMiddleware<Context> {
-  const judged = judge(limiter, options)
+  const decide = judge(limiter, options)
   return async (context, next) => {
-    const verdict = await judged(context)
+    const verdict = await decide(context)
     if (!verdict) {
       const { incoming } = nodeObjects(context)
       if (incoming && isGone(incoming)) return context.body('', CLIENT_GONE, {})
@@ -72,7 +72,7 @@ export function limitHono<Context extends HonoContextLike = HonoContextLike>(
     if (!permit) return context.body(verdict.problem, verdict.status, Object.fromEntries(fields))
     const { outgoing } = nodeObjects(context)
     if (outgoing) releaseAfter(outgoing, permit)
-    const isAnswered = await (outgoing ? passedOn(outgoing, next) : passedOnWatched(context, next, permit))
+    const isAnswered = await (outgoing ? callNext(outgoing, next) : callNextAndRelease(context, next, permit))
     if (isAnswered) return undefined
     // Set now, because Hono drops earlier header fields if a handler returns a `Response` of its own.
     for (const field of fields) context.header(...field, { append: isAdded(field) })
@@ -85,13 +85,13 @@ function nodeObjects({ env }: HonoContextLike): { incoming?: IncomingMessage; ou
 }
 
 /** Calls the handlers. Returns whether the request was answered without them, such as after a timeout. */
-async function passedOn(outgoing: ServerResponse, next: () => Promise<void>): Promise<boolean> {
+async function callNext(outgoing: ServerResponse, next: () => Promise<void>): Promise<boolean> {
   await next()
   return outgoing.headersSent
 }
 
 /** Does the same, and releases the permit when the body of the response has been read or can't be read any more. */
-async function passedOnWatched(
+async function callNextAndRelease(
   context: HonoContextLike,
   next: () => Promise<void>,
   permit: Permit,
@@ -110,7 +110,7 @@ async function passedOnWatched(
     if (!body || body.locked) release()
   }
   if (body?.locked) return true
-  if (body) context.res = new Response(watched(body, permit), context.res)
+  if (body) context.res = new Response(releaseAtEnd(body, permit), context.res)
   return false
 }
 
@@ -118,7 +118,7 @@ async function passedOnWatched(
 const dropped = new FinalizationRegistry<Permit>(permit => void permit.release())
 
 /** Returns the same body, whose end releases the permit. */
-function watched(body: ReadableStream<Uint8Array>, permit: Permit): ReadableStream<Uint8Array> {
+function releaseAtEnd(body: ReadableStream<Uint8Array>, permit: Permit): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   const stream = new ReadableStream<Uint8Array>(
     {

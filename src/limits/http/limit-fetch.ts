@@ -2,7 +2,7 @@ import { systemClock } from '../../base/clock.js'
 import { milliseconds, type Duration } from '../../base/duration.js'
 import { aboutTask, InvalidArgumentError, shown } from '../../base/errors.js'
 import { checkOptions, flag } from '../../base/options.js'
-import { whole } from '../limit-options.js'
+import { checkedInteger, LEAP_YEAR, WAIT_BOUNDS } from '../limit-options.js'
 import { pauseAskedFor, saysWhenToRetry } from './pause.js'
 
 /** A limiter, as far as `limitFetch` needs it. All limiters of Signalbox and their keys match it. */
@@ -37,9 +37,8 @@ interface CallPermit {
 }
 
 const MAX_RETRIES = 100
-const WAIT_BOUNDS = { min: 0, max: Infinity }
 const MAX_PAUSE = 3_600_000
-const PAUSE_BOUNDS = { min: 0, max: 366 * 86_400_000 }
+const PAUSE_BOUNDS = { min: 0, max: LEAP_YEAR }
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
 /**
@@ -72,7 +71,8 @@ export function limitFetch<Fetch extends typeof fetch>(
     throw new InvalidArgumentError(`limiter must be a limiter, not ${shown(limiter)}`)
   }
   checkOptions(options, ['retries', 'idempotent', 'wait', 'maxPause'])
-  const retries = options.retries === undefined ? 0 : whole('retries', options.retries, 0, MAX_RETRIES)
+  const retries =
+    options.retries === undefined ? 0 : checkedInteger('retries', options.retries, 0, MAX_RETRIES)
   const anyMethod = flag('idempotent', options.idempotent, false)
   const wait = options.wait === undefined ? undefined : milliseconds('wait', options.wait, WAIT_BOUNDS)
 
@@ -83,7 +83,7 @@ export function limitFetch<Fetch extends typeof fetch>(
     const signal = signalOf(input, init)
     const until = wait === undefined ? undefined : systemClock.now() + wait
     const mostRetries = canRepeat(input, init, anyMethod) ? retries : 0
-    let permit = await acquired(limiter, signal, wait)
+    let permit = await acquirePermit(limiter, signal, wait)
     for (let tries = 1; ; tries++) {
       // The caller gave up after the limiter had granted the permit.
       if (signal?.aborted) {
@@ -97,13 +97,13 @@ export function limitFetch<Fetch extends typeof fetch>(
         response = await send(!isLast && input instanceof Request ? input.clone() : input, init)
         const now = Date.now()
         const pause = Math.min(pauseAskedFor(response.status, response.headers, now), longest)
-        const isPaused = pause === 0 || (await paused(limiter, now + pause))
+        const isPaused = pause === 0 || (await pauseLimiter(limiter, now + pause))
         if (isLast || !isPaused || !saysWhenToRetry(response.status, response.headers, now)) return response
       } finally {
         await permit.release()
       }
       const left = until === undefined ? undefined : Math.max(until - systemClock.now(), 0)
-      const next = await acquired(limiter, signal, left).catch(() => undefined)
+      const next = await acquirePermit(limiter, signal, left).catch(() => undefined)
       if (!next && !signal?.aborted) return response
       // This frees the connection for the retry.
       await response.body?.cancel()
@@ -136,7 +136,7 @@ function signalOf(input: Input, init: RequestInit | undefined): AbortSignal | un
 }
 
 /** Waits for the permit of a call, or of a retry. */
-async function acquired(
+async function acquirePermit(
   limiter: CallLimiter,
   signal: AbortSignal | undefined,
   wait: number | undefined,
@@ -150,7 +150,7 @@ async function acquired(
 }
 
 /** Pauses the limiter, and returns whether that succeeded. A failed pause must not lose the answer of the service. */
-async function paused(limiter: CallLimiter, until: number): Promise<boolean> {
+async function pauseLimiter(limiter: CallLimiter, until: number): Promise<boolean> {
   try {
     await limiter.pauseUntil(until)
     return true

@@ -10,7 +10,7 @@ const MIN_TIME = 1e9
 /** A reset above this is in milliseconds since 1970. */
 const MIN_MILLISECONDS = 1e12
 
-const TOO_MANY_REQUESTS = 429
+export const TOO_MANY_REQUESTS = 429
 const UNAVAILABLE = 503
 
 /** A quota that a service reports. */

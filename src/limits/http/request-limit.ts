@@ -4,6 +4,7 @@ import { PROBLEM_TYPE, problemOf } from '../../http/problem.js'
 import { checkOptions, isKey } from '../../base/options.js'
 import type { Explanation } from '../limiter.js'
 import type { LimitReport } from '../../engine/limits/window.js'
+import { TOO_MANY_REQUESTS } from './pause.js'
 import { policyName, rateLimitFields, seconds, type Field } from './rate-limit-fields.js'
 
 /** A limiter, as far as a limit of requests needs it. All limiters of Signalbox and their keys match it. */
@@ -56,8 +57,6 @@ interface Refusal {
 
 /** Decides about a request; undefined if it is not limited. */
 export type Judge<Request> = (request: Request) => Promise<Verdict | undefined>
-
-const REFUSED = 429
 
 /** The problem type of the IETF draft. */
 const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded'
@@ -115,7 +114,7 @@ function verdictOf({ permit, explanation }: RequestDecision, name: string): Verd
   const fields = explanation ? rateLimitFields(name, refusedBy(explanation, retry)) : []
   return {
     fields: [...fields, ['Retry-After', String(retry)], ['Content-Type', PROBLEM_TYPE]],
-    status: REFUSED,
+    status: TOO_MANY_REQUESTS,
     problem: problem(name, explanation),
   }
 }
@@ -136,7 +135,7 @@ function problem(name: string, explanation: Explanation | undefined): string {
   return JSON.stringify({
     type: QUOTA_EXCEEDED,
     title: 'Too many requests',
-    status: REFUSED,
+    status: TOO_MANY_REQUESTS,
     ...(binding && { 'violated-policies': [policyName(name, limits, binding)] }),
   })
 }

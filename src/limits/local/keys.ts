@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../../base/clock.js'
 import { checkKey } from '../../base/options.js'
-import type { LocalWaiters } from './local-waiters.js'
+import type { LocalPermits } from './local-permits.js'
 import { WaitingLimiter } from './waiting-limiter.js'
 import type { Limiter } from '../limiter.js'
 
@@ -8,11 +8,11 @@ import type { Limiter } from '../limiter.js'
 const SLICE = 2000
 
 /**
- * The waiters of each key that is in use. A key whose state equals that of an unused one is dropped after its window.
+ * The permits of each key that is in use. A key whose state equals that of an unused one is dropped after its window.
  */
 export class Keys {
-  readonly #byKey = new Map<string, LocalWaiters>()
-  readonly #make: (key: string) => LocalWaiters
+  readonly #byKey = new Map<string, LocalPermits>()
+  readonly #make: (key: string) => LocalPermits
   readonly #clock: Clock
   readonly #interval: number
   /** The timer of the next sweep for unused keys; undefined while there are no keys. */
@@ -20,7 +20,7 @@ export class Keys {
   #closed = false
 
   /** @param interval the time between two sweeps for unused keys, in milliseconds. */
-  constructor(make: (key: string) => LocalWaiters, clock: Clock, interval: number) {
+  constructor(make: (key: string) => LocalPermits, clock: Clock, interval: number) {
     this.#make = make
     this.#clock = clock
     this.#interval = interval
@@ -32,19 +32,19 @@ export class Keys {
     return new KeyLimiter(this, key)
   }
 
-  waiters(key: string): LocalWaiters {
-    let waiters = this.#byKey.get(key)
-    if (!waiters) {
-      waiters = this.#make(key)
-      if (this.#closed) return waiters
-      this.#byKey.set(key, waiters)
+  permits(key: string): LocalPermits {
+    let permits = this.#byKey.get(key)
+    if (!permits) {
+      permits = this.#make(key)
+      if (this.#closed) return permits
+      this.#byKey.set(key, permits)
       if (!this.#sweeper) this.#sweepIn(this.#interval)
     }
-    return waiters
+    return permits
   }
 
-  /** The waiters of all keys. */
-  all(): Iterable<LocalWaiters> {
+  /** The permits of all keys. */
+  all(): Iterable<LocalPermits> {
     return this.#byKey.values()
   }
 
@@ -60,11 +60,11 @@ export class Keys {
   }
 
   /** Drops unused keys, 2,000 at a time. */
-  #sweep(entries: Iterator<[string, LocalWaiters]>, left: number): void {
+  #sweep(entries: Iterator<[string, LocalPermits]>, left: number): void {
     let looked = 0
     for (; looked < Math.min(left, SLICE); looked++) {
-      const [key, waiters] = (entries.next() as IteratorYieldResult<[string, LocalWaiters]>).value
-      if (waiters.blank) this.#byKey.delete(key)
+      const [key, permits] = (entries.next() as IteratorYieldResult<[string, LocalPermits]>).value
+      if (permits.blank) this.#byKey.delete(key)
     }
     left -= looked
     if (left > 0) this.#sweeper = this.#clock.after(0, () => this.#sweep(entries, left), false)
@@ -84,7 +84,7 @@ class KeyLimiter extends WaitingLimiter {
     this.#key = key
   }
 
-  protected get waiters(): LocalWaiters {
-    return this.#keys.waiters(this.#key)
+  protected get permits(): LocalPermits {
+    return this.#keys.permits(this.#key)
   }
 }

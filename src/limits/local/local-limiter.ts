@@ -1,9 +1,9 @@
 import { systemClock, wallOf, type Clock } from '../../base/clock.js'
 import type { Duration } from '../../base/duration.js'
 import { InvalidArgumentError, shown } from '../../base/errors.js'
-import { drainOf, endAll, type LimiterCloseOptions } from '../closing.js'
+import { closeAll, drainOf, type LimiterCloseOptions } from '../closing.js'
 import { WaitingLimiter } from './waiting-limiter.js'
-import { LocalWaiters } from './local-waiters.js'
+import { LocalPermits } from './local-permits.js'
 import { Keys } from './keys.js'
 import {
   checkedOptions,
@@ -16,11 +16,11 @@ import type { Limiter } from '../limiter.js'
 import { LimiterErrors } from '../limiter-errors.js'
 import type { Rules } from '../counter.js'
 import { PermitCounter } from './permit-counter.js'
-import { Times } from './times.js'
+import { Times } from '../times.js'
 
 /** A limiter of this thread, and one for each key. */
 export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
-  protected readonly waiters: LocalWaiters
+  protected readonly permits: LocalPermits
   readonly #keys: Keys
   readonly #clock: Clock
   #options: CheckedOptions
@@ -34,23 +34,14 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
     this.#options = options
     const rules = (this.#rules = rulesOf(options))
     const times = new Times(rules.windows, clock, readWall)
-    this.waiters = new LocalWaiters(
-      rules,
-      times,
-      new PermitCounter(rules, times),
-      new LimiterErrors(undefined),
-    )
-    const ofKey = (key: string): LocalWaiters => {
-      const waiters = new LocalWaiters(
-        rules,
-        times,
-        new PermitCounter(rules, times),
-        new LimiterErrors(undefined, key),
-      )
-      if (this.#closed) waiters.shut()
-      return waiters
+    const make = (key?: string): LocalPermits => {
+      const errors = new LimiterErrors(undefined, key)
+      const permits = new LocalPermits(rules, times, new PermitCounter(rules, times), errors)
+      if (this.#closed) permits.shut()
+      return permits
     }
-    this.#keys = new Keys(ofKey, clock, Math.max(...rules.windows.map(({ per }) => per)))
+    this.permits = make()
+    this.#keys = new Keys(make, clock, Math.max(...rules.windows.map(({ per }) => per)))
   }
 
   /**
@@ -71,7 +62,7 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
   setLimit(limit: number, per?: Duration): void {
     this.#options = withLimit(this.#options, limit, per)
     this.#rules.windows = rulesOf(this.#options).windows
-    for (const waiters of this.#all()) waiters.limitsChanged()
+    for (const permits of this.#all()) permits.limitsChanged()
   }
 
   /**
@@ -84,16 +75,16 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
     this.#closed = true
     this.#keys.close()
     const all = [...this.#all()]
-    for (const waiters of all) waiters.shut()
-    await endAll(all, drain, this.#clock)
+    for (const permits of all) permits.shut()
+    await closeAll(all, drain, this.#clock)
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }
 
-  #all(): LocalWaiters[] {
-    return [this.waiters, ...this.#keys.all()]
+  #all(): LocalPermits[] {
+    return [this.permits, ...this.#keys.all()]
   }
 }
 

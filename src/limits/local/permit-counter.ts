@@ -1,6 +1,6 @@
 import type { Counter, Rules, Taken } from '../counter.js'
-import type { LimitReport } from '../../engine/limits/window.js'
-import type { Times } from './times.js'
+import { limitReport, type LimitReport } from '../../engine/limits/window.js'
+import type { Times } from '../times.js'
 
 /** Maximum number of rounds in the search for a time that keeps all limits. The queue checks again anyway. */
 export const MAX_ROUNDS = 8
@@ -121,13 +121,9 @@ export class PermitCounter implements Counter {
   reports(): LimitReport[] {
     const now = this.#now()
     const wall = this.#times.wallNow()
-    return this.#rules.windows.map((window, index) => {
-      const { limit, per, kind } = window
-      const state = this.#states[index]
-      const time = window.wall ? wall : now
-      const remaining = Math.max(limit - window.used(state, time), 0)
-      return { limit, per, window: kind, remaining, resetIn: window.returnsAt(state, time) - time }
-    })
+    return this.#rules.windows.map((window, index) =>
+      limitReport(window, this.#states[index], window.wall ? wall : now),
+    )
   }
 
   get blank(): boolean {

@@ -4,8 +4,8 @@ import type { Counter } from '../counter.js'
 import type { Terms } from '../limit-options.js'
 import type { LimiterErrors } from '../limiter-errors.js'
 import type { Permit } from '../permit.js'
-import { PermitWaiter } from './permit-waiter.js'
-import type { Times } from './times.js'
+import { PermitWaiter } from '../permit-waiter.js'
+import type { Times } from '../times.js'
 import { runtimeTimers } from '../../base/runtime-timers.js'
 
 /**
@@ -15,9 +15,9 @@ export interface Turns {
   /** Returns a number greater than that of every earlier caller, in any thread. @param n permits that it wants. */
   arrive(n: number): number
   /** Reports the waiters of this thread. @param gaveUp whether a waiter left that others may have waited for. */
-  stand(waiters: Waiters<PermitWaiter>, gaveUp: boolean): void
+  reportWaiters(waiters: Waiters<PermitWaiter>, gaveUp: boolean): void
   /** Reports that waiters of this thread got permits, and that no more are available now. */
-  rest(): void
+  reportDone(): void
 }
 
 /** Takes permits for the waiters of a queue. */
@@ -85,7 +85,7 @@ export class PermitQueue implements CallersOwner<Permit> {
       const isBeyond = waiters.callers >= maxCallers
       if (isBeyond) this.#beyond.push(waiter)
       this.#callers.enter(waiter, terms, deadline)
-      turns?.stand(waiters, false)
+      turns?.reportWaiters(waiters, false)
       if (isBeyond || waiters.first === waiter) this.wake()
       else if (!this.#handing) waiters.setTimer()
     })
@@ -119,7 +119,7 @@ export class PermitQueue implements CallersOwner<Permit> {
   }
 
   gaveUp(_waiter: PermitWaiter, wasFirst: boolean): void {
-    this.#source.turns?.stand(this.#waiters, true)
+    this.#source.turns?.reportWaiters(this.#waiters, true)
     if (wasFirst) this.wake()
   }
 
@@ -134,18 +134,18 @@ export class PermitQueue implements CallersOwner<Permit> {
     if (waiters.earliestDeadline < Infinity) this.#callers.refuseLate(times.now())
     const waiter = waiters.first
     if (!waiter) return
-    turns?.stand(waiters, false)
+    turns?.reportWaiters(waiters, false)
     const permit = this.#source.give(waiter, this.#late)
     if (permit) {
       this.#callers.leave(waiter)
-      turns?.stand(waiters, false)
+      turns?.reportWaiters(waiters, false)
       waiter.settle(permit)
       this.#gave = true
       if (waiters.first) this.#goOn()
-      else this.#rest()
+      else this.#reportDone()
       return
     }
-    this.#rest()
+    this.#reportDone()
     const now = times.now()
     this.#callers.refuseDue(now)
     if (this.#beyond.length > 0) this.#refuseBeyond()
@@ -166,10 +166,10 @@ export class PermitQueue implements CallersOwner<Permit> {
    * Reports that no more permits are available. A thread that took nothing must not report, because that would only
    * wake itself.
    */
-  #rest(): void {
+  #reportDone(): void {
     if (!this.#gave) return
     this.#gave = false
-    this.#source.turns?.rest()
+    this.#source.turns?.reportDone()
   }
 
   #goOn(): void {

@@ -1,23 +1,23 @@
-import type { LocalWaiters } from './local-waiters.js'
+import type { LocalPermits } from './local-permits.js'
 import type { AcquireOptions } from '../limit-options.js'
 import type { Decision, Explanation, Limiter } from '../limiter.js'
 import { underPermit, type Permit } from '../permit.js'
 
-/** Implements the methods of a limiter by its waiters. */
+/** Implements the methods of a limiter by its `LocalPermits`. */
 export abstract class WaitingLimiter implements Limiter {
-  /** The current waiters. */
-  protected abstract readonly waiters: LocalWaiters
+  /** The current permits. */
+  protected abstract readonly permits: LocalPermits
 
   tryAcquire(n?: number): Permit | undefined {
-    return this.waiters.tryAcquire(n)
+    return this.permits.tryAcquire(n)
   }
 
   decide(): Decision {
-    return this.waiters.decide()
+    return this.permits.decide()
   }
 
   acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
-    return this.waiters.acquire(n, options)
+    return this.permits.acquire(n, options)
   }
 
   run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {
@@ -25,14 +25,14 @@ export abstract class WaitingLimiter implements Limiter {
   }
 
   explain(n?: number): Explanation {
-    return this.waiters.explain(n)
+    return this.permits.explain(n)
   }
 
   pauseUntil(time: Date | number): void {
-    this.waiters.pauseUntil(time)
+    this.permits.pauseUntil(time)
   }
 
   resume(): void {
-    this.waiters.resume()
+    this.permits.resume()
   }
 }

@@ -3,9 +3,9 @@ import { milliseconds, type Duration } from '../../base/duration.js'
 import { InvalidArgumentError, shown } from '../../base/errors.js'
 import { idOf, implies, type WindowDefinition } from '../../engine/limits/definition.js'
 import {
+  checkedInteger,
   checkedOptions,
   rulesOf,
-  whole,
   withLimit,
   type CheckedOptions,
   type Limits,
@@ -47,6 +47,7 @@ export type BoxLimiterOptions = {
 
 /** The options, each of which was checked by itself. */
 interface CheckedBoxOptions extends CheckedOptions {
+  /** The lease of a permit in use, in milliseconds. */
   readonly lease: number
   readonly batch: number
   readonly onUnavailable: NonNullable<BoxLimiterOptions['onUnavailable']>
@@ -54,9 +55,7 @@ interface CheckedBoxOptions extends CheckedOptions {
 }
 
 /** The checked options, and the values that follow from them. */
-export interface BoxTerms {
-  /** The options that they follow from. */
-  readonly options: CheckedBoxOptions
+export interface BoxTerms extends CheckedBoxOptions {
   readonly windows: readonly WindowDefinition[]
   /** Maximum number of permits that can be granted together. */
   readonly maxPermits: number
@@ -65,13 +64,6 @@ export interface BoxTerms {
   /** Minimum and maximum time for which a permit can be used, in milliseconds. */
   readonly hold: number
   readonly maxHold: number
-  /** Maximum number of permits in use. */
-  readonly concurrency: number
-  /** The lease of a permit in use, in milliseconds. */
-  readonly lease: number
-  readonly queue: number
-  readonly batch: number
-  readonly onUnavailable: CheckedBoxOptions['onUnavailable']
   /** The limits of this process alone while the engine is unreachable, if it has any. */
   readonly share: Rules | undefined
   /** Equal for equal options only. */
@@ -123,8 +115,8 @@ export function boxTerms(options: BoxLimiterOptions): BoxTerms {
  * @param per selects one of several limits.
  * @throws InvalidArgumentError
  */
-export function changedTerms({ options }: BoxTerms, limit: number, per: Duration | undefined): BoxTerms {
-  return termsFrom(withLimit(options, limit, per))
+export function changedTerms(terms: BoxTerms, limit: number, per: Duration | undefined): BoxTerms {
+  return termsFrom(withLimit(terms, limit, per))
 }
 
 /** Whether permits that are reserved under the first terms also keep the limits of the others. */
@@ -132,6 +124,7 @@ export function keeps(one: BoxTerms, other: BoxTerms): boolean {
   return other.windows.every(window => one.windows.some(its => implies(its, window)))
 }
 
+/** Returns the options with all values that follow from them. */
 function termsFrom(options: CheckedBoxOptions): BoxTerms {
   const { limits, jitter, queue, concurrency, lease, onUnavailable, shares } = options
   const shortest = Math.min(...limits.map(({ per }) => per))
@@ -149,22 +142,17 @@ function termsFrom(options: CheckedBoxOptions): BoxTerms {
   }
   const periods = calendars.map(({ per }) => (per - jitter) * PART_OF_PERIOD)
   const maxPermits = Math.min(...limits.map(({ limit }) => limit))
-  const batch = whole('batch', options.batch, 1, maxPermits)
+  const batch = checkedInteger('batch', options.batch, 1, maxPermits)
   if (batch > 1 && limits.some(({ kind }) => kind === 'smooth')) {
     throw new InvalidArgumentError(`batch must be 1 for window 'smooth', not ${batch}`)
   }
   return {
-    options,
+    ...options,
     windows,
     maxPermits,
     horizon: Math.min(Math.max(shortest * AHEAD, MIN_AHEAD), MAX_AHEAD),
     hold,
     maxHold: Math.max(Math.min(...periods), hold),
-    concurrency,
-    lease,
-    queue,
-    batch,
-    onUnavailable,
     share: shareOf(options),
     signature: JSON.stringify([
       windows.map(idOf),
@@ -188,7 +176,7 @@ function shareOf(options: CheckedBoxOptions): Rules | undefined {
     if (shares !== undefined) throw new InvalidArgumentError(`shares needs onUnavailable 'share'`)
     return policy === 'open' ? rulesOf(options) : undefined
   }
-  const parts = whole('shares', shares, 1, MAX_SHARES)
+  const parts = checkedInteger('shares', shares, 1, MAX_SHARES)
   return rulesOf({
     ...options,
     limits: limits.map(one => ({ ...one, limit: partOf('limit', one.limit, parts) })),

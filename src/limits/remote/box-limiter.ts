@@ -13,7 +13,7 @@ import { printedAs } from '../../base/printed.js'
 import { needsReceiver } from '../../base/receiver.js'
 import { concurrencyKey } from '../../base/reserved-keys.js'
 import { boxTerms, changedTerms, type BoxLimiterOptions, type BoxTerms } from './box-limiter-options.js'
-import { drainOf, endAll, type LimiterCloseOptions } from '../closing.js'
+import { closeAll, drainOf, type LimiterCloseOptions } from '../closing.js'
 import type { AcquireOptions } from '../limit-options.js'
 import type { Decision, Explanation } from '../limiter.js'
 import { LimiterErrors } from '../limiter-errors.js'
@@ -114,8 +114,8 @@ export interface BoxLimiter extends KeyedBoxLimiter, AsyncDisposable {
 
 /** The box of the limiters, as far as they need it. */
 export interface LimiterSource extends Omit<ConcurrencyLimiterSource, 'meter'> {
-  /** The session ID of the box. */
-  readonly session: string
+  /** The name of the engine for messages. */
+  readonly engine: string
 }
 
 /** Time for which an unused entry is kept, in milliseconds. */
@@ -188,7 +188,7 @@ export class BoxLimiters {
     this.#families.delete(name)
     const byKey = [...family.byKey.values()]
     for (const permits of byKey) permits.shut(closed)
-    await endAll(byKey, patience, this.#source.clock)
+    await closeAll(byKey, patience, this.#source.clock)
   }
 
   /** Closes all limiters, because the box is closed. */
@@ -197,7 +197,7 @@ export class BoxLimiters {
     this.#sweeper?.cancel()
     const byKey = [...this.#families.values()].flatMap(family => [...family.byKey.values()])
     for (const permits of byKey) permits.shut(this.#closed)
-    await endAll(byKey, 0, this.#source.clock)
+    await closeAll(byKey, 0, this.#source.clock)
   }
 
   #family(name: string, terms: BoxTerms): Family {
@@ -289,6 +289,11 @@ class OfKey implements KeyedBoxLimiter {
   constructor(shared: Shared, key: string) {
     this.#shared = shared
     this.#key = key
+  }
+
+  /** The state of a limiter, for its subclass. */
+  protected static sharedOf(limiter: OfKey): Shared {
+    return limiter.#shared
   }
 
   async tryAcquire(n?: number): Promise<Permit | undefined> {
@@ -398,34 +403,33 @@ class OfKey implements KeyedBoxLimiter {
 }
 
 class LimiterOfBox extends OfKey implements BoxLimiter {
-  readonly #shared: Shared
-
   static {
     needsReceiver(this)
   }
 
   constructor(shared: Shared) {
     super(shared, WHOLE)
-    this.#shared = shared
   }
 
   key(key: string): KeyedBoxLimiter {
     checkKey('key', key)
-    checkLength(this.#shared.name, key)
-    return new OfKey(this.#shared, key)
+    const shared = OfKey.sharedOf(this)
+    checkLength(shared.name, key)
+    return new OfKey(shared, key)
   }
 
   setLimit(limit: number, per?: Duration): void {
-    const { closed, limiters, name, terms } = this.#shared
+    const { closed, limiters, name, terms } = OfKey.sharedOf(this)
     if (closed) throw closed
     limiters.setLimit(name, terms, limit, per)
   }
 
   async close(options: LimiterCloseOptions = {}): Promise<void> {
     const drain = drainOf(options)
-    const { limiters, name } = this.#shared
+    const shared = OfKey.sharedOf(this)
+    const { limiters, name } = shared
     const { engine } = limiters.source
-    const closed = (this.#shared.closed ??= new LimiterErrors(name, undefined, engine).closed())
+    const closed = (shared.closed ??= new LimiterErrors(name, undefined, engine).closed())
     await limiters.end(name, closed, drain)
   }
 

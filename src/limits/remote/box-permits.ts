@@ -42,7 +42,7 @@ export interface BoxPermits {
 export const NOW: AcquireOptions = { wait: 0 }
 
 /** Returns the outcome of a try. A BusyError is an outcome, not a failure. */
-export async function tried<T>(permit: T | Promise<T>): Promise<T | BusyError> {
+export async function outcomeOf<T>(permit: T | Promise<T>): Promise<T | BusyError> {
   try {
     return await permit
   } catch (error) {

@@ -2,11 +2,11 @@ import { BusyError } from '../../base/errors.js'
 import type { PermitsClaim } from '../../engine/claim.js'
 import { concurrencyKey } from '../../base/reserved-keys.js'
 import type { BoxTerms } from './box-limiter-options.js'
-import { termsOf, whole, type AcquireOptions, type Terms } from '../limit-options.js'
+import { checkedInteger, termsOf, type AcquireOptions, type Terms } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
 import type { LimiterErrors } from '../limiter-errors.js'
 import { Permit } from '../permit.js'
-import { tried, type BoxPermits, type TryOutcome } from './box-permits.js'
+import { outcomeOf, type BoxPermits, type TryOutcome } from './box-permits.js'
 import { ConcurrencySemaphore, isOutage, type SlotLock } from './concurrency-semaphore.js'
 import { ReservationClient, type ReservationSource } from './reservation-client.js'
 
@@ -68,12 +68,12 @@ export class ConcurrencyLimiter implements BoxPermits {
   }
 
   async acquire(n = 1, options?: AcquireOptions): Promise<Permit> {
-    whole('n', n, 1, this.#terms.maxPermits)
+    checkedInteger('n', n, 1, this.#terms.maxPermits)
     const terms = termsOf(options)
     const { wait, signal } = terms
     if (this.#closed) throw this.#closed
     if (signal?.aborted) throw this.#errors.aborted(signal)
-    if (this.#remote.goesWithout) return this.#remote.acquire(n, options)
+    if (this.#remote.usesFallback) return this.#remote.acquire(n, options)
     const deadline = this.#source.clock.now() + wait
     const permit = this.#entered(
       async () => {
@@ -90,7 +90,7 @@ export class ConcurrencyLimiter implements BoxPermits {
 
   async decide(): Promise<TryOutcome> {
     if (this.#closed) throw this.#closed
-    if (this.#remote.goesWithout) return this.#remote.decide()
+    if (this.#remote.usesFallback) return this.#remote.decide()
     const outcome = this.#entered(
       () => this.#decide(),
       () => this.#remote.decide(),
@@ -161,30 +161,30 @@ export class ConcurrencyLimiter implements BoxPermits {
 
   /**
    * Counts a caller until it has its permit or an error.
-   * @param without called instead while no slot is needed.
+   * @param withoutSlot called instead while no slot is needed.
    */
-  async #entered<T>(enter: () => Promise<T>, without: () => Promise<T>): Promise<T> {
+  async #entered<T>(enter: () => Promise<T>, withoutSlot: () => Promise<T>): Promise<T> {
     this.#callers++
     try {
       return await enter()
     } catch (error) {
-      if (!isOutage(error) || !this.#remote.goesWithout) throw error
+      if (!isOutage(error) || !this.#remote.usesFallback) throw error
     } finally {
       this.#callers--
       if (this.#callers === 0) this.#notifyEnded()
     }
-    return without()
+    return withoutSlot()
   }
 
   async #decide(): Promise<TryOutcome> {
-    const slot = await tried(this.#try())
+    const slot = await outcomeOf(this.#try())
     if (slot instanceof BusyError) {
       // The refusal is right even if the engine can't explain it.
       const explanation = await this.#explainNow().catch(() => undefined)
       return { outcome: slot, explanation: explanation && { ...explanation, waitsFor: 'concurrency' } }
     }
     const decision = this.#remote.decide()
-    const outcome = await tried(this.#withSlot(decision.then(permitOf)))
+    const outcome = await outcomeOf(this.#withSlot(decision.then(permitOf)))
     const { explanation } = await decision
     return { outcome, explanation: explanation && this.#explained(explanation) }
   }
@@ -236,9 +236,6 @@ export class ConcurrencyLimiter implements BoxPermits {
           unused: () => permit.refund(),
         },
         permit.n,
-        0,
-        0,
-        0,
       )
     } catch (error) {
       this.#semaphore.release()
@@ -248,17 +245,17 @@ export class ConcurrencyLimiter implements BoxPermits {
 
   #failed(error: Error): void {
     this.#remote.away(error)
-    this.#letGo()
+    this.#moveSlotWaiters()
   }
 
   async #look(): Promise<void> {
     await this.#remote.look()
-    this.#letGo()
+    this.#moveSlotWaiters()
   }
 
   /** Lets waiters continue without a slot while the engine is unreachable. */
-  #letGo(): void {
-    if (this.outage && this.#remote.goesWithout) this.#semaphore.refuseAll(this.outage)
+  #moveSlotWaiters(): void {
+    if (this.outage && this.#remote.usesFallback) this.#semaphore.refuseAll(this.outage)
   }
 
   #notifyEnded(): void {

@@ -6,7 +6,7 @@ import type { Waiters } from '../../base/waiters.js'
 import { Callers, type CallersOwner } from '../callers.js'
 import type { Terms } from '../limit-options.js'
 import type { LimiterErrors } from '../limiter-errors.js'
-import { PermitWaiter } from '../local/permit-waiter.js'
+import { PermitWaiter } from '../permit-waiter.js'
 import { RETRY } from './pace.js'
 
 /** The semaphore of a box. Each of its grants is a slot. */

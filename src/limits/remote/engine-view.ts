@@ -8,8 +8,8 @@ export type Decided = Omit<PermitReservation, 'reserved'>
 
 /** The weight of the newest reply in the average round trip. */
 const NEWEST = 0.25
-/** Number of average round trips for which a process reserves, because the next one may take longer. */
-const TRIPS = 2
+/** Number of average round trips for which a process reserves at least, because the next one may take longer. */
+export const TRIPS = 2
 
 /** The latency of the engine, and the number of waiting processes, as the replies for one limiter show them. */
 export class EngineView {
@@ -70,11 +70,11 @@ export class EngineView {
   }
 
   /** Records the state in a reply. @param askedAt clock time of the request. @param now clock time of the reply. */
-  learn({ reserved, ...asked }: PermitReservation, askedAt: number, now: number): Decided {
+  learn({ reserved, ...bounds }: PermitReservation, askedAt: number, now: number): Decided {
     if (reserved.contenders > 0) this.#contenders = reserved.contenders
     const taken = now - askedAt
     this.#roundTrip = taken * NEWEST + (this.#roundTrip ?? taken) * (1 - NEWEST)
-    const [earliest, latest] = this.#offset.learn(reserved.now, asked.earliest, asked.latest)
+    const [earliest, latest] = this.#offset.learn(reserved.now, bounds.earliest, bounds.latest)
     this.noteUse(earliest, now)
     return { earliest, latest }
   }

@@ -1,24 +1,22 @@
 import { wallOf, type Clock } from '../../base/clock.js'
+import { MIN_DELAY } from '../../base/waiters.js'
 import type { Rules } from '../counter.js'
 import { termsOf, type AcquireOptions } from '../limit-options.js'
 import type { LimiterErrors } from '../limiter-errors.js'
-import { LocalWaiters } from '../local/local-waiters.js'
+import { LocalPermits } from '../local/local-permits.js'
 import { PermitCounter } from '../local/permit-counter.js'
-import { Times } from '../local/times.js'
+import { Times } from '../times.js'
 import type { Permit } from '../permit.js'
 import type { BoxPermits } from './box-permits.js'
 
-/** Minimum remaining wait of a caller that keeps waiting, in milliseconds, because 0 would mean no wait. */
-export const MIN_WAIT = 0.001
-
 /** Error that moves the fallback's waiters back to the engine when it is reachable again. */
-const BACK = new Error('the engine is reachable again')
+const ENGINE_REACHABLE = new Error('the engine is reachable again')
 
 /** The limiter of this process alone, for callers while the engine is unreachable. */
 export class Fallback {
   readonly #clock: Clock
   readonly #rules: Rules
-  readonly #local: LocalWaiters
+  readonly #local: LocalPermits
   readonly #again: BoxPermits['acquire']
   #isShut = false
 
@@ -28,12 +26,12 @@ export class Fallback {
     this.#again = again
     this.#rules = { ...share }
     const times = new Times(share.windows, clock, wallOf(clock))
-    this.#local = new LocalWaiters(this.#rules, times, new PermitCounter(this.#rules, times), errors)
+    this.#local = new LocalPermits(this.#rules, times, new PermitCounter(this.#rules, times), errors)
   }
 
   /** Called when the engine has answered after an outage. */
   ended(): void {
-    if (!this.#isShut) this.#local.refuseAll(BACK)
+    if (!this.#isShut) this.#local.refuseAll(ENGINE_REACHABLE)
   }
 
   /** Returns a permit that the engine does not count. @param now clock time. */
@@ -41,9 +39,10 @@ export class Fallback {
     try {
       return await this.#local.acquire(n, options)
     } catch (error) {
-      if (error !== BACK) throw error
+      if (error !== ENGINE_REACHABLE) throw error
       const { wait, ...others } = termsOf(options)
-      const rest = Math.max(now + wait - this.#clock.now(), MIN_WAIT)
+      // A wait of 0 would mean no wait.
+      const rest = Math.max(now + wait - this.#clock.now(), MIN_DELAY)
       return this.#again(n, { ...others, wait: rest })
     }
   }

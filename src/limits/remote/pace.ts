@@ -1,5 +1,5 @@
 import { MAX_AHEAD, type BoxTerms } from './box-limiter-options.js'
-import type { EngineView } from './engine-view.js'
+import { TRIPS, type EngineView } from './engine-view.js'
 import type { ReservedInstant } from './reserved-permits.js'
 
 /** Delay before the next request to an engine that is unreachable, in milliseconds. */
@@ -8,8 +8,6 @@ export const RETRY = 500
 const ASK_AGAIN = 2500
 /** Maximum time before waiters learn of a pause, or of permits that other processes have returned, in milliseconds. */
 const SEEK = 250
-/** Permits are reserved at least this many round trips ahead. */
-const TRIPS = 2
 /** Number of rotations after which the horizon stops growing. In a rotation, every process has one turn. */
 const ROTATIONS = 1.5
 
@@ -84,7 +82,7 @@ export class Pace {
   }
 
   /** Sends no request before this clock time, because the engine is unreachable. */
-  openAt(until: number): void {
+  closeUntil(until: number): void {
     this.phase = { name: 'quiet', until, turn: -Infinity }
   }
 

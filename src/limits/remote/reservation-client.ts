@@ -3,20 +3,20 @@ import type { Awaitable, PermitReservation } from '../../engine/contract.js'
 import type { ReservePermits } from '../../engine/limits/reserve-permits.js'
 import { BusyError, ClosedError, UnavailableError } from '../../base/errors.js'
 import { runtimeTimers } from '../../base/runtime-timers.js'
-import type { Waiters } from '../../base/waiters.js'
+import { MIN_DELAY, type Waiters } from '../../base/waiters.js'
 import type { CallersOwner } from '../callers.js'
 import type { Taken } from '../counter.js'
-import { termsOf, whole, type AcquireOptions, type Terms } from '../limit-options.js'
+import { checkedInteger, termsOf, type AcquireOptions, type Terms } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
 import type { LimiterErrors } from '../limiter-errors.js'
-import { PermitWaiter } from '../local/permit-waiter.js'
-import { pauseTime } from '../local/times.js'
+import { PermitWaiter } from '../permit-waiter.js'
+import { pauseTime } from '../times.js'
 import { Permit, type PermitGiver } from '../permit.js'
 import { BoxCallers, TryWaiter } from './box-callers.js'
 import type { BoxTerms } from './box-limiter-options.js'
-import { NOW, tried, type BoxPermits, type TryOutcome } from './box-permits.js'
+import { NOW, outcomeOf, type BoxPermits, type TryOutcome } from './box-permits.js'
 import { EngineView } from './engine-view.js'
-import { Fallback, MIN_WAIT } from './fallback.js'
+import { Fallback } from './fallback.js'
 import type { LatencyEstimator } from './latency-estimator.js'
 import { RETRY } from './pace.js'
 import { explanationOf, ReservationMachine, type Request } from './reservation-machine.js'
@@ -24,8 +24,6 @@ import { explanationOf, ReservationMachine, type Request } from './reservation-m
 /** The box of a reservation client, as far as the client needs it. */
 export interface ReservationSource {
   readonly clock: Clock
-  /** The name of the engine for messages. */
-  readonly engine: string
   /** The session ID of the box. */
   readonly session: string
   /** The estimate of the latency, which all clients of the box share. */
@@ -86,7 +84,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
 
   acquire(n = 1, options?: AcquireOptions): Promise<Permit> {
     try {
-      if (n !== 1) whole('n', n, 1, this.#machine.terms.maxPermits)
+      if (n !== 1) checkedInteger('n', n, 1, this.#machine.terms.maxPermits)
       const terms = termsOf(options)
       return this.acquireBy(n, terms, this.#source.clock.now() + terms.wait, this.#isFull)
     } catch (error) {
@@ -109,7 +107,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
         const permit = this.#atHand(n, now)
         if (permit) return Promise.resolve(permit)
       }
-      if (this.goesWithout) return this.#without(n, rest(terms, deadline, now), now)
+      if (this.usesFallback) return this.#acquireLocally(n, rest(terms, deadline, now), now)
       const { quietUntil, pace } = this.#machine
       const isQuiet = quietUntil > now
       if (wait === 0)
@@ -130,11 +128,12 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   async decide(): Promise<TryOutcome> {
     if (this.#closed) throw this.#closed
     const now = (this.#usedAt = this.#source.clock.now())
-    if (this.goesWithout) return { outcome: await tried(this.#without(1, NOW, now)), explanation: undefined }
+    if (this.usesFallback)
+      return { outcome: await outcomeOf(this.#acquireLocally(1, NOW, now)), explanation: undefined }
     return new Promise(resolve => {
       const settle = (permit: Permit | Promise<Permit>): void => {
         const { explanation } = waiter
-        resolve(tried(permit).then(outcome => ({ outcome, explanation })))
+        resolve(outcomeOf(permit).then(outcome => ({ outcome, explanation })))
       }
       const waiter = new TryWaiter(1, settle, true)
       this.#enter(waiter, termsOf(NOW), Infinity, now)
@@ -144,7 +143,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   /** @param later number of permits that callers want before they join this queue. */
   async explain(n = 1, later = 0): Promise<Explanation> {
     const machine = this.#machine
-    whole('n', n, 1, machine.terms.maxPermits)
+    checkedInteger('n', n, 1, machine.terms.maxPermits)
     if (this.#closed) throw this.#closed
     const { waiting, wanted } = this.#callers
     const ahead = Math.max(wanted - machine.reserved.permits, 0) + later
@@ -227,7 +226,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   }
 
   /** Whether it grants permits now although the engine is unreachable. */
-  get goesWithout(): boolean {
+  get usesFallback(): boolean {
     return this.outage !== undefined && this.#fallback !== undefined
   }
 
@@ -265,7 +264,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   }
 
   /** Returns a permit that the engine does not count. */
-  #without(n: number, options: AcquireOptions | undefined, now: number): Promise<Permit> {
+  #acquireLocally(n: number, options: AcquireOptions | undefined, now: number): Promise<Permit> {
     if (this.#machine.takeRetry(now)) void this.#ask(now, true)
     return this.#fallback!.acquire(n, options, now)
   }
@@ -275,7 +274,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     const { reserved } = this.#machine
     const { first } = reserved
     if (!first || first.left < n || first.from > now || first.until < now) return undefined
-    return new Permit(this, n, reserved.take(n).at, 0, 0)
+    return new Permit(this, n, reserved.take(n).engineAt)
   }
 
   #try(n: number, terms: Terms): Promise<Permit> {
@@ -336,7 +335,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     else if (machine.due === 'give') {
       this.#usedAt = now
       const grant = machine.give(now)
-      if (grant) grant.waiter.settle(new Permit(this, grant.waiter.n, grant.at, 0, 0))
+      if (grant) grant.waiter.settle(new Permit(this, grant.waiter.n, grant.at))
     }
     this.#goOn(now)
   }
@@ -378,23 +377,24 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     if (error instanceof ClosedError) {
       this.shut(error)
       this.refuseAll()
-    } else if (this.#fallback) for (const waiter of this.#waiters) this.#goWithout(waiter, now)
+    } else if (this.#fallback) for (const waiter of this.#waiters) this.#moveToFallback(waiter, now)
   }
 
   /** Lets a waiter continue without the engine, for the rest of its wait. */
-  #goWithout(waiter: PermitWaiter, now: number): void {
+  #moveToFallback(waiter: PermitWaiter, now: number): void {
     const { priority } = waiter.rank!
     const { wait = Infinity, signal, deadline = Infinity } = waiter.waitLimit ?? {}
     const terms = { wait: waiter instanceof TryWaiter ? 0 : wait, signal, priority }
     this.#callers.leave(waiter)
     this.#machine.left()
-    waiter.settle(this.#without(waiter.n, rest(terms, deadline, now), now))
+    waiter.settle(this.#acquireLocally(waiter.n, rest(terms, deadline, now), now))
   }
 }
 
 /** The options for the rest of a wait. */
 function rest(terms: Terms, deadline: number, now: number): Terms {
-  return terms.wait === 0 ? terms : { ...terms, wait: Math.max(deadline - now, MIN_WAIT) }
+  // A wait of 0 would mean no wait.
+  return terms.wait === 0 ? terms : { ...terms, wait: Math.max(deadline - now, MIN_DELAY) }
 }
 
 /** Resolves when the callers whose permits have arrived have them, because each gets its permit in a microtask. */

@@ -4,12 +4,12 @@ import type { ReservePermits, Reserved, ReturnedPermits } from '../../engine/lim
 import { ClosedError, UnavailableError } from '../../base/errors.js'
 import type { Explanation } from '../limiter.js'
 import type { LimiterErrors } from '../limiter-errors.js'
-import type { PermitWaiter } from '../local/permit-waiter.js'
+import type { PermitWaiter } from '../permit-waiter.js'
 import { isUnanswered, TryWaiter, type BoxCallers } from './box-callers.js'
 import { keeps, type BoxTerms } from './box-limiter-options.js'
 import type { Decided, EngineView } from './engine-view.js'
 import { Pace, RETRY, type Refusal } from './pace.js'
-import { ReservedPermits, returned, stretchOf, type ReservedInstant } from './reserved-permits.js'
+import { reservedInstant, ReservedPermits, returned, type ReservedInstant } from './reserved-permits.js'
 import { earlierUnits, NOTHING, wantedUnits, type Situation, type WantedUnits } from './wanted-units.js'
 
 /** A request to the engine, except for the names of the limiter and the session. */
@@ -218,7 +218,7 @@ export class ReservationMachine {
     if (error instanceof UnavailableError) this.reserved.giveBack(request.returns)
     this.away(error, now)
     const { onUnavailable } = this.terms
-    if (onUnavailable === 'closed') this.pace.openAt(this.retryAt)
+    if (onUnavailable === 'closed') this.pace.closeUntil(this.retryAt)
     if (onUnavailable === 'error')
       for (const waiter of waiters) if (waiter.isQueued) this.#callers.refuse(waiter, error)
     // Also refuses tries that came during the call: with the next call, they could wait twice as long.
@@ -308,7 +308,7 @@ export class ReservationMachine {
         this.reserved.take(waiter.n)
         this.#callers.leave(waiter)
         this.left()
-        return { waiter, at: first.at }
+        return { waiter, at: first.engineAt }
       }
       // A later caller may still want the rest of the batch.
       if (isBatch && this.#callers.waiting === 0) return undefined
@@ -340,7 +340,7 @@ export class ReservationMachine {
     for (const [index, permits] of reserved.units.entries()) {
       const { n, at } = permits
       const isForNow = units[index - earlier]?.within === 0
-      if (n > 0) this.#keep(stretchOf(permits, reserved, request.hold, decided, isForNow), now)
+      if (n > 0) this.#keep(reservedInstant(permits, reserved, request.hold, decided, isForNow), now)
       else if (index >= earlier && !isOutdated) {
         const fades = at === reserved.fadesAt
         const refusal = { ahead: at - reserved.now, decidedAt: decided.earliest, fades, now }

@@ -6,9 +6,9 @@ export interface ReservedInstant {
   /** Number of remaining permits. */
   left: number
   /** The instant, by the engine's clock. */
-  readonly at: number
+  readonly engineAt: number
   /** The time from which they can be used, by the engine's clock. */
-  readonly opensAt: number
+  readonly engineOpensAt: number
   /** The earliest possible clock time of that moment. */
   readonly earliest: number
   /** The clock times from which and until which they can be used, both included. */
@@ -21,7 +21,7 @@ export interface ReservedInstant {
  * @param asked the requested hold. If it exceeds the hold in the reply, permits can be used before their instant.
  * @param isForNow whether they can be used at once, although their instant may have been rounded up.
  */
-export function stretchOf(
+export function reservedInstant(
   { n, at }: InstantPermits,
   reserved: Reserved,
   asked: number,
@@ -30,13 +30,13 @@ export function stretchOf(
 ): ReservedInstant {
   const { now, hold } = reserved
   const opens = at - leadOf(reserved, asked)
-  const opensAt = isForNow ? Math.min(opens, now) : opens
+  const engineOpensAt = isForNow ? Math.min(opens, now) : opens
   return {
     left: n,
-    at,
-    opensAt,
-    earliest: earliest + (opensAt - now),
-    from: latest + (opensAt - now),
+    engineAt: at,
+    engineOpensAt,
+    earliest: earliest + (engineOpensAt - now),
+    from: latest + (engineOpensAt - now),
     until: earliest + (at - now) + hold,
   }
 }
@@ -47,8 +47,8 @@ function leadOf({ hold }: Reserved, asked: number): number {
 }
 
 /** Converts the permits of a reserved instant to permits to return. */
-export function returned({ left, at, opensAt }: ReservedInstant): ReturnedPermits {
-  return { n: left, at, from: opensAt }
+export function returned({ left, engineAt, engineOpensAt }: ReservedInstant): ReturnedPermits {
+  return { n: left, at: engineAt, from: engineOpensAt }
 }
 
 /**
@@ -82,7 +82,7 @@ export class ReservedPermits {
 
   add(instant: ReservedInstant): void {
     let place = this.all.length
-    while (place > 0 && this.all[place - 1]!.at > instant.at) place--
+    while (place > 0 && this.all[place - 1]!.engineAt > instant.engineAt) place--
     this.#instants.splice(place, 0, instant)
     this.permits += instant.left
   }
@@ -150,7 +150,7 @@ export class ReservedPermits {
     }
     // Permits for later instants are available sooner when these limits have ended. All processes return them before,
     // so none comes after another when they request them again.
-    if (fadesAt < Infinity) this.giveBackWhere(({ opensAt }) => opensAt > fadesAt)
+    if (fadesAt < Infinity) this.giveBackWhere(({ engineOpensAt }) => engineOpensAt > fadesAt)
   }
 
   /**

@@ -1,9 +1,10 @@
+import { MIN_DELAY } from '../../base/waiters.js'
 import type { Period } from '../../engine/limits/calendar-periods.js'
 import type { CalendarWindow } from '../../engine/limits/calendar-window.js'
 import type { RingReader } from './ring-reader.js'
 import { SharedWindow, type SharedUse } from './shared-window.js'
 import { numberOf, taggedWord, tagOf, TAGS } from './tagged-word.js'
-import type { Times } from '../local/times.js'
+import type { Times } from '../times.js'
 
 /**
  * Words: the number and the beginning of the current period, and the ends of this period and of the next or the
@@ -11,9 +12,6 @@ import type { Times } from '../local/times.js'
  */
 const BEGUN = 0
 const ENDS = 1
-
-/** Minimum wait, in milliseconds. A shorter one could be lost in rounding. */
-const MIN_WAIT = 0.001
 
 /** A period that the threads have begun. */
 interface BegunPeriod extends Period {
@@ -106,7 +104,7 @@ export class SharedCalendar extends SharedWindow {
 
   /** @param wall a future time of the wall clock. */
   #clockTime(wall: number): number {
-    return this.#now + Math.max(wall - this.#wall, MIN_WAIT)
+    return this.#now + Math.max(wall - this.#wall, MIN_DELAY)
   }
 
   #current(): BegunPeriod {

@@ -1,8 +1,8 @@
 import { sharedClock, type Clock } from '../../base/clock.js'
 import type { Duration } from '../../base/duration.js'
 import { InvalidArgumentError, shown } from '../../base/errors.js'
-import { drainOf, endAll, type LimiterCloseOptions } from '../closing.js'
-import { LocalWaiters } from '../local/local-waiters.js'
+import { closeAll, drainOf, type LimiterCloseOptions } from '../closing.js'
+import { LocalPermits } from '../local/local-permits.js'
 import { WaitingLimiter } from '../local/waiting-limiter.js'
 import { checkedOptions, rulesOf, type AcquireOptions, type LimitOptions } from '../limit-options.js'
 import { LimiterErrors } from '../limiter-errors.js'
@@ -10,7 +10,7 @@ import type { Permit } from '../permit.js'
 import { SharedRing } from './shared-ring.js'
 import { notesBytes, SharedPermitCounter } from './shared-permit-counter.js'
 import { ThreadTurns, TURNS_BYTES } from './thread-turns.js'
-import { Times } from '../local/times.js'
+import { Times } from '../times.js'
 
 /** Options of a limiter that several threads share. */
 export type SharedLimiterOptions = {
@@ -41,7 +41,7 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
   /** The handle for other threads. */
   readonly handle: SharedLimiterHandle
   readonly #clock: Clock
-  protected readonly waiters: LocalWaiters
+  protected readonly permits: LocalPermits
   readonly #turns: ThreadTurns
   #listening = false
 
@@ -59,7 +59,7 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
     const times = new Times(rules.windows, clock, readWall)
     this.#turns = new ThreadTurns(turns, () => clock.now())
     const counter = new SharedPermitCounter(rules, jitter, times, new SharedRing(ring), notes, this.#turns)
-    this.waiters = new LocalWaiters(rules, times, counter, new LimiterErrors(undefined), this.#turns)
+    this.permits = new LocalPermits(rules, times, counter, new LimiterErrors(undefined), this.#turns)
   }
 
   override acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
@@ -74,8 +74,8 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
    */
   async close(options: LimiterCloseOptions = {}): Promise<void> {
     const drain = drainOf(options)
-    this.waiters.shut()
-    await endAll([this.waiters], drain, this.#clock)
+    this.permits.shut()
+    await closeAll([this.permits], drain, this.#clock)
     // A pending listener would keep the shared memory alive.
     if (this.#listening) this.#turns.notify()
   }
@@ -93,8 +93,8 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
     this.#listening = true
     await this.#turns.listen()
     this.#listening = false
-    if (!this.waiters.waiting) return
-    this.waiters.wake()
+    if (!this.permits.waiting) return
+    this.permits.wake()
     void this.#listen()
   }
 }

@@ -9,7 +9,7 @@ import type { LimitReport } from '../../engine/limits/window.js'
 import type { Counter, Rules, Taken } from '../counter.js'
 import { MAX_ROUNDS } from '../local/permit-counter.js'
 import type { ThreadTurns } from './thread-turns.js'
-import type { Times } from '../local/times.js'
+import type { Times } from '../times.js'
 
 /**
  * Maximum time for which a thread may leave available permits before other threads continue without it, in
@@ -86,7 +86,8 @@ export class SharedPermitCounter implements Counter {
       if (now < ring.pausedUntil) return NaN
       const own = n + ahead
       const wanted = own + this.#turns.before(arrival)
-      if (wanted > own && this.#isLeft(head, now, n, own) && this.#turns.passOver(arrival, PATIENCE)) continue
+      const isUntaken = wanted > own && this.#isUntaken(head, now, n, own)
+      if (isUntaken && this.#turns.removeStalled(arrival, PATIENCE)) continue
       if (this.#readyFrom(head, now, n, wanted) > now) {
         // The entries before an earlier head may be overwritten.
         if (ring.head !== head) continue
@@ -131,9 +132,9 @@ export class SharedPermitCounter implements Counter {
     const own = n + ahead
     const before = this.#turns.before(arrival)
     const turn = this.#readyFrom(head, now, n, own + before)
-    if (arrival === 0 && before > 0 && this.#isLeft(head, now, n, own)) {
+    if (arrival === 0 && before > 0 && this.#isUntaken(head, now, n, own)) {
       // It is not known whether the earlier threads still exist.
-      if (this.#turns.passOver(arrival, PATIENCE)) return this.readyAt(n, ahead, arrival)
+      if (this.#turns.removeStalled(arrival, PATIENCE)) return this.readyAt(n, ahead, arrival)
       return this.#openFrom(Math.max(now + LOOK_AGAIN, pausedUntil))
     }
     if (arrival === 0 || before === 0) return this.#openFrom(Math.max(now, pausedUntil, turn))
@@ -170,7 +171,7 @@ export class SharedPermitCounter implements Counter {
   }
 
   /** Whether permits have been available for long enough that earlier waiters could have taken them. */
-  #isLeft(head: number, now: number, n: number, own: number): boolean {
+  #isUntaken(head: number, now: number, n: number, own: number): boolean {
     return now >= this.#ring.pausedUntil + PATIENCE && this.#readyFrom(head, now, n, own) <= now - PATIENCE
   }
 

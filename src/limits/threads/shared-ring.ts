@@ -34,7 +34,6 @@ import { COARSE, isBefore } from './thread-turns.js'
  * `limit` slots before the head.
  */
 export class SharedRing {
-  readonly memory: SharedArrayBuffer
   readonly #control: Int32Array
   readonly #halves: Int32Array
   readonly #slots: BigInt64Array
@@ -45,7 +44,6 @@ export class SharedRing {
 
   /** @param memory made by `SharedRing.memory`, of this or another thread. */
   constructor(memory: SharedArrayBuffer) {
-    this.memory = memory
     this.#control = new Int32Array(memory, 0, CONTROL_WORDS)
     this.#capacity = this.#control[CAPACITY]!
     this.#lapShift = Math.log2(this.#capacity)
@@ -204,10 +202,18 @@ export class SharedRing {
         place = (grant - 1) | 0
         continue
       }
-      do while (place !== grant && !this.isFree(place)) place = (place - 1) | 0
-      while (place !== grant && !this.#exchange(place, FREE, ticks))
+      place = this.#writeIfFree(place, grant, ticks)
       const isSurplus = place !== grant && !this.#exchange(grant, ticks, FREE)
       if (isSurplus) this.#exchange(place, ticks, FREE)
+    }
+  }
+
+  /** Writes ticks into the first free slot from `place` down, and returns it; `grant` if none above it is free. */
+  #writeIfFree(place: number, grant: number, ticks: number): number {
+    let slot = place
+    for (;;) {
+      while (slot !== grant && !this.isFree(slot)) slot = (slot - 1) | 0
+      if (slot === grant || this.#exchange(slot, FREE, ticks)) return slot
     }
   }
 

@@ -1,6 +1,6 @@
 import type { Waiters } from '../../base/waiters.js'
 import type { Turns } from '../local/permit-queue.js'
-import type { PermitWaiter } from '../local/permit-waiter.js'
+import type { PermitWaiter } from '../permit-waiter.js'
 
 /** Maximum number of threads in the queue. Further threads wait, too, but other threads do not wait for them. */
 const PLACES = 256
@@ -20,7 +20,7 @@ const ARRIVALS = 0
 const STANDING = 1
 const SIGNALS = 2
 const YIELDED = 3
-const CALLED = 4
+const NOTIFIED_AT = 4
 const FIRST_PLACE = 8
 /**
  * Words of a place: the number of its first waiter (0: the place is empty), the permits that all waiters of the thread
@@ -61,14 +61,14 @@ export class ThreadTurns implements Turns {
     return (Atomics.add(this.#words, ARRIVALS, 1) + 1) | 0 || this.arrive(n)
   }
 
-  stand({ first, permits }: Waiters<PermitWaiter>, gaveUp: boolean): void {
-    if (first) this.#standWith(first.arrival, permits)
+  reportWaiters({ first, permits }: Waiters<PermitWaiter>, gaveUp: boolean): void {
+    if (first) this.#updatePlace(first.arrival, permits)
     else this.#leave()
     if (gaveUp) this.notify()
   }
 
   /** Notifies the threads that left permits for waiters of this thread. These waiters have taken all that they can. */
-  rest(): void {
+  reportDone(): void {
     const words = this.#words
     if (Atomics.load(words, YIELDED) === 0) return
     Atomics.store(words, YIELDED, 0)
@@ -109,25 +109,26 @@ export class ThreadTurns implements Turns {
    * @param patience milliseconds.
    * @returns whether a thread was removed.
    */
-  passOver(arrival: number, patience: number): boolean {
+  removeStalled(arrival: number, patience: number): boolean {
     const words = this.#words
     const now = this.#coarseNow()
-    const called = Atomics.load(words, CALLED)
-    const since = (now - called) | 0
-    if (called !== 0 && since >= 0 && since <= patience * COARSE) return false
-    let passed = false
+    const notifiedAt = Atomics.load(words, NOTIFIED_AT)
+    const since = (now - notifiedAt) | 0
+    if (notifiedAt !== 0 && since >= 0 && since <= patience * COARSE) return false
+    let hasRemoved = false
     // Any live thread has been seen since the notification, even if it was long ago.
-    if (called !== 0 && since >= 0) {
+    if (notifiedAt !== 0 && since >= 0) {
       for (const place of this.#placesBefore(arrival)) {
         const other = Atomics.load(words, place + ARRIVAL)
-        if (other === 0 || ((Atomics.load(words, place + SEEN) - called) | 0) >= 0) continue
+        if (other === 0 || ((Atomics.load(words, place + SEEN) - notifiedAt) | 0) >= 0) continue
         if (Atomics.compareExchange(words, place + ARRIVAL, other, 0) !== other) continue
         Atomics.sub(words, STANDING, 1)
-        passed = true
+        hasRemoved = true
       }
     }
-    if (!passed && Atomics.compareExchange(words, CALLED, called, now || 1) === called) this.notify()
-    return passed
+    if (hasRemoved) return true
+    if (Atomics.compareExchange(words, NOTIFIED_AT, notifiedAt, now || 1) === notifiedAt) this.notify()
+    return false
   }
 
   /** Makes all threads in the queue check again. */
@@ -155,7 +156,7 @@ export class ThreadTurns implements Turns {
     return places
   }
 
-  #standWith(arrival: number, permits: number): void {
+  #updatePlace(arrival: number, permits: number): void {
     const words = this.#words
     // Another thread may have removed this one.
     if (this.#place !== undefined && Atomics.load(words, this.#place + ARRIVAL) !== this.#arrival) {

@@ -3,12 +3,12 @@ import type { PermitReservation } from '../../../src/engine/contract.js'
 import type { ReturnedPermits, Unit } from '../../../src/engine/limits/reserve-permits.js'
 import type * as Errors from '../../../src/base/errors.js'
 import type * as LimiterErrorsModule from '../../../src/limits/limiter-errors.js'
-import type * as WaiterModule from '../../../src/limits/local/permit-waiter.js'
+import type * as WaiterModule from '../../../src/limits/permit-waiter.js'
 import type * as CallersModule from '../../../src/limits/remote/box-callers.js'
 import type * as OptionsModule from '../../../src/limits/remote/box-limiter-options.js'
 import type { EngineView } from '../../../src/limits/remote/engine-view.js'
 import type * as MachineModule from '../../../src/limits/remote/reservation-machine.js'
-import type { PermitWaiter } from '../../../src/limits/local/permit-waiter.js'
+import type { PermitWaiter } from '../../../src/limits/permit-waiter.js'
 
 /** The modules under test, which may be a copy with a mistake in it. */
 export interface Modules {
@@ -190,7 +190,7 @@ export class MachineWorld implements Clock {
       pace.unservedSince !== undefined && rel(pace.unservedSince),
       Math.max(rel(pace.seekAt), -1),
       outage && Math.max(rel(retryAt), -1),
-      reserved.all.map(({ left, at, from, until }) => [left, rel(at), rel(from), rel(until)]),
+      reserved.all.map(({ left, engineAt, from, until }) => [left, rel(engineAt), rel(from), rel(until)]),
       permits(reserved.owed),
       hasUnused,
       refusedTries.map(([waiter, readyIn]) => [place(waiter), readyIn]),
@@ -399,7 +399,7 @@ export class MachineWorld implements Clock {
   #checkPermits(): void {
     const known = new Map<number, number>()
     const add = (at: number, n: number): unknown => known.set(at, (known.get(at) ?? 0) + n)
-    for (const { at, left } of this.#machine.reserved.all) add(at, left)
+    for (const { engineAt, left } of this.#machine.reserved.all) add(engineAt, left)
     for (const { at, n } of [...this.#machine.reserved.owed, ...this.#underWay]) add(at, n)
     for (const [at, n] of this.#open) {
       const its = known.get(at) ?? 0

@@ -7,7 +7,7 @@ import type { Permit } from '../../../src/limits/permit.js'
 import { SharedLimiter } from '../../../src/limits/threads/shared-limiter.js'
 import { SharedRing } from '../../../src/limits/threads/shared-ring.js'
 import { ThreadTurns, TURNS_BYTES } from '../../../src/limits/threads/thread-turns.js'
-import { PermitWaiter } from '../../../src/limits/local/permit-waiter.js'
+import { PermitWaiter } from '../../../src/limits/permit-waiter.js'
 import { Waiters } from '../../../src/base/waiters.js'
 import { pass, settled } from '../../support/passing.js'
 
@@ -76,14 +76,14 @@ describe('threads in a queue', () => {
     const [a, b] = twoThreads(() => 1000)
     const first = queue(a, 2)
     const second = queue(b, 3)
-    a.stand(first, false)
-    b.stand(second, false)
+    a.reportWaiters(first, false)
+    b.reportWaiters(second, false)
     expect(b.before(second.first!.arrival)).toBe(2)
     expect(a.before(first.first!.arrival)).toBe(0)
     expect(a.before(0)).toBe(3)
-    a.stand(queue(a), false)
+    a.reportWaiters(queue(a), false)
     expect(b.before(second.first!.arrival)).toBe(0)
-    b.stand(queue(b), false)
+    b.reportWaiters(queue(b), false)
     expect(a.before(0)).toBe(0)
   })
 
@@ -92,15 +92,15 @@ describe('threads in a queue', () => {
     const first = queue(a, 1, 1, 1)
     const second = queue(b, 1)
     first.add(new PermitWaiter(1, a.arrive(1), () => undefined))
-    a.stand(first, false)
+    a.reportWaiters(first, false)
     expect(b.before(second.first!.arrival)).toBe(3)
     expect(b.leastBefore(second.first!.arrival)).toBe(1)
     first.remove(first.first!)
-    a.stand(first, false)
+    a.reportWaiters(first, false)
     expect(b.before(second.first!.arrival)).toBe(2)
   })
 
-  test('pass over a caller that does not answer its call, and no other caller', () => {
+  test('remove a thread that does not respond to a notification, and no other thread', () => {
     let now = 100_000
     const memory = new SharedArrayBuffer(TURNS_BYTES)
     const [gone, slow, own] = [1, 2, 3].map(() => new ThreadTurns(memory, () => now)) as [
@@ -109,21 +109,21 @@ describe('threads in a queue', () => {
       ThreadTurns,
     ]
     const lines = [queue(gone, 2), queue(slow, 3), queue(own, 1)] as const
-    gone.stand(lines[0], false)
-    slow.stand(lines[1], false)
-    own.stand(lines[2], false)
+    gone.reportWaiters(lines[0], false)
+    slow.reportWaiters(lines[1], false)
+    own.reportWaiters(lines[2], false)
     const { arrival } = lines[2].first!
     // The time since they joined the queue does not matter: they may have had nothing to check.
     now += 1000
-    expect(own.passOver(arrival, 150)).toBe(false)
+    expect(own.removeStalled(arrival, 150)).toBe(false)
     now += 100
-    slow.stand(lines[1], false)
-    expect(own.passOver(arrival, 150)).toBe(false)
+    slow.reportWaiters(lines[1], false)
+    expect(own.removeStalled(arrival, 150)).toBe(false)
     now += 150
-    expect(own.passOver(arrival, 150)).toBe(true)
+    expect(own.removeStalled(arrival, 150)).toBe(true)
     expect(own.before(arrival)).toBe(3)
     // The thread appears after all, and gets its place back.
-    gone.stand(lines[0], false)
+    gone.reportWaiters(lines[0], false)
     expect(own.before(arrival)).toBe(5)
   })
 })
@@ -268,7 +268,7 @@ describe('a thread that was ended while many of its callers waited', () => {
     const clock = new VirtualClock(systemClock.now())
     const { handle } = sharedLimiter({ limit: 5, per: '1s' })
     const gone = new ThreadTurns(handle.turns, () => clock.now())
-    gone.stand(queue(gone, ...Array.from({ length: 500 }, () => 1)), false)
+    gone.reportWaiters(queue(gone, ...Array.from({ length: 500 }, () => 1)), false)
     // A permit that no waiter takes stays available for a while.
     clock.advance(1000)
     return { clock, limiter: new SharedLimiter(handle, clock, Date.now) }

@@ -1,7 +1,8 @@
-import type { Clock, Timer } from '../../base/clock.js'
-import { InvalidArgumentError, shown } from '../../base/errors.js'
+import type { Clock, Timer } from '../base/clock.js'
+import { InvalidArgumentError, shown } from '../base/errors.js'
+import { LEAP_YEAR } from './limit-options.js'
 import { SteadyClock } from './steady-clock.js'
-import type { Window } from '../../engine/limits/window.js'
+import type { Window } from '../engine/limits/window.js'
 
 /** The clocks that a limiter and all its keys use. */
 export class Times implements Clock {
@@ -56,9 +57,6 @@ export class Times implements Clock {
   }
 }
 
-/** Maximum time ahead for a pause. A later time is probably a mistake, and would pause every process. */
-const FARTHEST_PAUSE = 366 * 86_400_000
-
 /**
  * Converts the argument of `pauseUntil` to milliseconds since 1970.
  * @throws InvalidArgumentError for an invalid time, or one more than 366 days ahead of `wall`.
@@ -68,12 +66,13 @@ export function pauseTime(time: Date | number, wall: number): number {
   if (typeof milliseconds !== 'number' || !Number.isFinite(milliseconds)) {
     throw new InvalidArgumentError(`pauseUntil must be a Date or milliseconds since 1970, not ${shown(time)}`)
   }
-  if (milliseconds > 0 && milliseconds <= FARTHEST_PAUSE && wall - milliseconds > FARTHEST_PAUSE) {
+  if (milliseconds > 0 && milliseconds <= LEAP_YEAR && wall - milliseconds > LEAP_YEAR) {
     throw new InvalidArgumentError(
       `pauseUntil must be a Date or milliseconds since 1970, not a duration; write Date.now() + ${milliseconds}`,
     )
   }
-  if (milliseconds - wall > FARTHEST_PAUSE) {
+  // A later time is probably a mistake, and would pause every process.
+  if (milliseconds - wall > LEAP_YEAR) {
     throw new InvalidArgumentError(`pauseUntil must be a time within the next 366 days, not ${shown(time)}`)
   }
   return milliseconds

@@ -1,15 +1,15 @@
 import type { BusyError, ClosedError } from '../../base/errors.js'
 import type { Decision, Explanation } from '../limiter.js'
-import { termsOf, whole, type AcquireOptions } from '../limit-options.js'
+import { checkedInteger, termsOf, type AcquireOptions } from '../limit-options.js'
 import { Permit, type PermitGiver } from '../permit.js'
 import type { LimiterErrors } from '../limiter-errors.js'
 import { PermitQueue, type Source, type Turns } from './permit-queue.js'
 import type { Counter, Rules, Taken } from '../counter.js'
-import type { Times } from './times.js'
-import type { PermitWaiter } from './permit-waiter.js'
+import type { Times } from '../times.js'
+import type { PermitWaiter } from '../permit-waiter.js'
 
 /** Decides about the permits of one counter, and serves its waiters. */
-export class LocalWaiters implements PermitGiver, Source {
+export class LocalPermits implements PermitGiver, Source {
   readonly times: Times
   readonly counter: Counter
   readonly errors: LimiterErrors
@@ -171,6 +171,6 @@ export class LocalWaiters implements PermitGiver, Source {
   }
 
   #check(n: number): void {
-    whole('n', n, 1, this.counter.maxPermits)
+    checkedInteger('n', n, 1, this.counter.maxPermits)
   }
 }

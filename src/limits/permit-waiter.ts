@@ -1,5 +1,5 @@
-import { Waiter } from '../../base/waiters.js'
-import type { Permit } from '../permit.js'
+import { Waiter } from '../base/waiters.js'
+import type { Permit } from './permit.js'
 
 /** A caller that waits for permits, or for a slot of a concurrency. */
 export class PermitWaiter<T = Permit> extends Waiter {
