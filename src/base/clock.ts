@@ -19,7 +19,7 @@ export interface Clock {
   /**
    * Runs `task` once, after at least `delay` milliseconds.
    * @param keepAlive whether the timer keeps the process alive: true if a caller waits for its effect.
-   * @param isUpkeep whether the task only keeps something as it is and sets the timer again, without an end.
+   * @param isUpkeep whether the task is periodic upkeep that sets the timer again, so fake timers must not wait for it.
    */
   after(delay: number, task: () => void, keepAlive: boolean, isUpkeep?: boolean): Timer
   /** Returns the wall-clock time, in milliseconds since 1970. Without this method, `now` returns that. */

@@ -57,7 +57,7 @@ export class DeadlockDetector {
     }
   }
 
-  /** Calls `task` for work of the box, which outlives the calling task and holds none of its grants. */
+  /** Runs background work of the box outside the calling task, so that it holds none of its grants. */
   outside<T>(task: () => T): T {
     return storage.getStore() ? storage.run(undefined, task) : task()
   }

@@ -81,7 +81,10 @@ export class LeaseKeeper {
     this.#spares.delete(lease)
   }
 
-  /** Makes a released lease a spare for the next caller. If there are too many spares, releases the oldest. */
+  /**
+   * Makes a released lease a spare for the next caller. If there are too many spares, removes the oldest from their
+   * list, and releases it unless it is in use again.
+   */
   keepSpare(lease: Lease): void {
     lease.state = 'spare'
     if (this.#spares.has(lease)) return
@@ -212,7 +215,7 @@ export class LeaseKeeper {
     lease.renewing = true
     lease.isDoubted = false
     lease.askedAt = sentAt
-    // An engine in this process answers within the call.
+    // Set before sending, because an engine in this process replies within the call.
     lease.due = this.#retryAt(lease, sentAt)
     const settle = (renewed: boolean): void => {
       lease.renewing = false

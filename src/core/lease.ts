@@ -27,8 +27,16 @@ export interface LeaseUser {
 /** One grant of the engine, with its deadline. Local callers may use it one after another, and readers together. */
 export class Lease {
   /**
-   * `used`: callers use it. `spare`: its last user has released it, and it is kept for the next one. `extending`: so it
-   * is, until the engine says whether another box is next. `ended`: released, being released, or lost.
+   * - `used`: callers use it.
+   * - `spare`: its last user has released it, and it is kept for the next one.
+   * - `extending`: its last user has released it, and the engine decides whether to extend it or to pass the keys on.
+   * - `ended`: released, being released, or lost.
+   *
+   * The state changes in one of these ways:
+   *
+   * - used → spare → used | ended
+   * - used → extending → used | ended
+   * - used → ended
    */
   state: 'used' | 'spare' | 'extending' | 'ended' = 'used'
   /** Set once, when the lease is lost: the engine reported its loss, or its deadline has passed. */
@@ -55,7 +63,10 @@ export class Lease {
    * take it from that turn's user instead.
    */
   forceReleased = false
-  /** When the engine last answered, and the first turn after that. */
+  /**
+   * When turns were last known to be fair: after a reply, or after reading messages without `contended`. And the first
+   * turn after that.
+   */
   #turnsSince = 0
   #firstTurn = 0
 
@@ -77,7 +88,11 @@ export class Lease {
     readonly owner: LeaseOwner,
   ) {}
 
-  /** Starts counting turns from this one, because the engine has just answered. @param now clock time. */
+  /**
+   * Starts counting turns from this one, because turns are now known to be fair: the engine has just replied, or the
+   * messages that have arrived contain no `contended`.
+   * @param now clock time.
+   */
   countTurnsFrom(turn: number, now: number): void {
     this.#firstTurn = turn
     this.#turnsSince = now

@@ -122,7 +122,10 @@ export class Leases implements GrantOwner, LeaseOwner {
     return this.#inUse - this.#downgraded + more >= this.#places
   }
 
-  /** The user of the latest lease, if one is in use. */
+  /**
+   * A holder among the local callers, if a lease is in use. Its label is that of the latest lease, even if that lease
+   * has ended and another one is in use.
+   */
   holder(): Holder | undefined {
     const { member } = this.#session
     const label = this.#latest?.users.at(-1)?.label ?? member.label
@@ -155,7 +158,7 @@ export class Leases implements GrantOwner, LeaseOwner {
     return lease
   }
 
-  /** A turn for a caller. @param since when it requested the lock: clock time. */
+  /** Gives the caller a turn. @param since when it requested the lock: clock time. */
   give(
     lease: Lease,
     turn: number,
@@ -184,7 +187,7 @@ export class Leases implements GrantOwner, LeaseOwner {
     }
   }
 
-  /** A further turn on the spare lease, if it satisfies the caller's request; otherwise releases the spare. */
+  /** Gives a turn on the spare if it fits; otherwise releases it. */
   fromSpare(request: AcquireRequest, event: LockEvent | undefined): LocalGrant | undefined {
     const lease = this.#spare
     if (!lease) return undefined
@@ -310,7 +313,7 @@ export class Leases implements GrantOwner, LeaseOwner {
 
   /**
    * Keeps a released lease for the next local caller. It is released in the engine only when the engine reports that
-   * another request waits for it. Java virtual machines have had such biased locks, for objects that one thread uses.
+   * another request waits for it. The JVM's biased locking works alike.
    */
   #keepSpare(lease: Lease): void {
     this.#unuse(lease)

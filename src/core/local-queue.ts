@@ -229,7 +229,7 @@ export class LocalQueue implements LeaseCallers, RequestsOwner, WaitersOwner<Loc
     return oldest ? oldest.holder() : this.leases.holder()
   }
 
-  // Only the newest: an older one has a place that an earlier caller waits for.
+  /** Drops the newest requests that exceed the callers; an older one has an earlier place. */
   dropSurplus(): void {
     for (let newest = this.#surplus(); newest; newest = this.#surplus()) this.#requests.drop(newest)
   }
@@ -244,8 +244,9 @@ export class LocalQueue implements LeaseCallers, RequestsOwner, WaitersOwner<Loc
       this.#waitsUntil = this.first ? Math.max(this.#waitsUntil, until) : until
       this.#waiters.add(waiter)
       goOn()
-      // A waiter that was served at once, or has no limit, needs no timer. The timer of its next check-in keeps the
-      // process alive. A waiter behind a local holder needs no timer: only that holder's release can serve it.
+      // A waiter that was served at once, or has no limit, needs no timer. The timer of its request, or of the signs of
+      // life, keeps the process alive. A waiter behind a local holder needs no timer: only that holder's release can
+      // serve it.
       if (!waiter.isQueued || !mayEnd) return
       this.#waiters.limit(waiter, request.wait, until, request.signal)
       this.#waiters.setTimer()

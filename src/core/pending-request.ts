@@ -82,8 +82,8 @@ let orders = 0
  */
 export class PendingRequest implements CoveredRequest {
   /**
-   * `sent`: it waits for the reply to an operation. `woken`: so it does, and was woken since. `queued`: the engine has
-   * replied that it is in the queue. `stopped`: its queue no longer uses it.
+   * `sent`: waits for a reply. `woken`: as `sent`, and a wake-up has arrived since. `queued`: the engine has replied
+   * that it is in the queue. `stopped`: its queue no longer uses it.
    */
   #state: 'sent' | 'woken' | 'queued' | 'stopped' = 'sent'
   /** Its place in the order in which the local queues of this process sent their requests. */
@@ -109,8 +109,8 @@ export class PendingRequest implements CoveredRequest {
     public wait: number,
     public sentAt: number,
     /**
-     * Retry an unreachable engine until this time: clock time. 0 until the engine has confirmed this request or the
-     * one that it replaces.
+     * Retry an unreachable engine until this time: clock time. 0 unless the engine has confirmed this request or the
+     * one that this request replaces, or the local queue had a lease until then.
      */
     public retryUntil = 0,
   ) {
@@ -228,7 +228,7 @@ export class PendingRequest implements CoveredRequest {
     this.#session.cleanUp({ type: 'cancel', request: this.request }, this.lease, isCovered)
   }
 
-  /** Checks in after a wake-up. Whoever sends many false ones causes a bounded number of check-ins. */
+  /** Checks in after a wake-up. Limits the check-ins that false wake-ups cause. */
   #checkInWoken(): void {
     const earliest = this.sentAt + WAKE_PAUSE
     const now = this.#session.clock.now()

@@ -29,7 +29,7 @@ export class Requests {
   readonly #session: RequestsSession
   readonly #owner: RequestsOwner
   readonly #claims: readonly Claim[]
-  /** Whether several can be sent before the first is granted. */
+  /** False if all claims are shared: one request serves all readers. */
   readonly #areMany: boolean
   readonly #pending: PendingRequest[] = []
   /** The requests that were reported as lost before their grants were known here. */

@@ -50,7 +50,7 @@ export class Session implements Listener, QueueSession {
   /** Set while the box drains. Tasks that hold grants may still acquire more. */
   #draining: Error | undefined
   #queues = new Map<string, LocalQueue>()
-  /** Local queues with a request in the engine's queue, by request id. */
+  /** Local queues that expect hints, by request ID. */
   readonly #queued = new TransientMap<string, LocalQueue>()
   readonly #watchers: Watchers
   /** The keys that this box has to sweep, by the end of their claim windows. */
@@ -99,7 +99,10 @@ export class Session implements Listener, QueueSession {
     return queue
   }
 
-  /** All local queues with waiters, including queues that were created for a single caller. */
+  /**
+   * All local queues with waiters. A queue that was created for a single caller or batch counts only once it has sent
+   * its request.
+   */
   *waitingQueues(): Generator<LocalQueue> {
     for (const queue of this.#queues.values()) if (queue.waiting) yield queue
     for (const queue of this.#queued.values())

@@ -27,7 +27,8 @@ export interface CoveredRequest extends WaitTerms {
 
 /**
  * The sign of life of a box: one operation in an interval for all of its requests that wait, so a waiter by itself
- * sends nothing. The first one is sent an interval after a request was queued. Its timer keeps the process alive.
+ * sends nothing. The first one is sent an interval after a request was queued, earlier for a short lease or wait. Its
+ * timer keeps the process alive.
  */
 export class SignOfLife {
   readonly #session: string

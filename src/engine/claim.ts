@@ -47,7 +47,7 @@ export class Ahead {
     return !conflict(this.#first, claim)
   }
 
-  /** Adds the next claim of the queue. After one that was not admitted, the modes differ, and no claim is admitted. */
+  /** Adds the next claim of the queue. Once a claim was not admitted, no later one is. */
   add(claim: Claim): void {
     if (!this.#first) this.#first = claim
     else if (this.#first.mode !== claim.mode) this.#first = { key: claim.key, mode: 'exclusive' }

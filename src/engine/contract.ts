@@ -1,3 +1,11 @@
+// Terms:
+// - check-in: the operation `checkIn` of a waiter. It keeps the request, and claims keys that are reserved for it.
+// - sign of life: the operation `alive` of a box. The waiters that it names are *covered* from then on: each sign of
+//   their session keeps them, so they need not check in.
+// - heartbeat: a sign of life, or on an engine without signs the regular check-in of a waiter.
+// - lease: the time for which a grant lasts without a renewal. Without a check-in or sign, a waiter keeps its place no
+//   longer than that.
+
 import type { Claim } from './claim.js'
 import type { Guarantees } from '../base/guarantees.js'
 import type { KeptLimiter } from './limits/report.js'
@@ -59,8 +67,8 @@ export interface WaitTerms {
 
 /**
  * Enters the queues of all claimed keys in one step. The request is granted at once if no conflicting request is ahead
- * of it. Without a check-in, a waiting request blocks others for `entryTtl`. With a wait of 0 the request is never
- * queued: the answer is `busy`, and the engine keeps nothing. Repeating the enqueue of a request changes nothing.
+ * of it. Without a check-in or sign, a waiting request blocks others for `entryTtl`. With a wait of 0 the request is
+ * never queued: the answer is `busy`, and the engine keeps nothing. Repeating the enqueue of a request changes nothing.
  */
 export interface Enqueue extends WaitTerms {
   readonly type: 'enqueue'
@@ -87,7 +95,7 @@ export interface CheckIn extends WaitTerms {
 /**
  * The sign of life of a session: it lives, and waits for these requests. Sent every {@link HEARTBEAT_INTERVAL}, once
  * for all requests of a box that wait. It covers each of them that is in the queues: the request blocks others until
- * its lease, or `WAITER_TTL`, has passed since the last sign of its session. Serves the keys of the requests like
+ * the shorter of its lease and `WAITER_TTL` has passed since the last sign. Serves the keys of the requests like
  * `sweepExpired`. Grants are not covered. Safe at any time. For engines with `coversBySigns`; others answer that all
  * are due.
  */
@@ -484,10 +492,10 @@ export interface PermitReservation {
 /** Time for which keys stay reserved for a waiter that was woken, in milliseconds. */
 export const CLAIM_WINDOW = 1000
 
-/** Time for which a waiter blocks other requests without a heartbeat, in milliseconds. */
+/** Maximum time for which a waiter blocks other requests without a check-in or sign, in milliseconds. */
 export const WAITER_TTL = 5000
 
-/** Interval between a box's signs of life, unless a lease or a wait requires more of them, in milliseconds. */
+/** Maximum interval between heartbeats, in milliseconds. A short lease or wait requires more of them. */
 export const HEARTBEAT_INTERVAL = WAITER_TTL / 3
 
 /** Interval between check-ins of the first waiter while an earlier grant is bound to a transaction, in milliseconds. */
@@ -497,8 +505,9 @@ export const BOUND_CHECK_INTERVAL = 50
 export const WATCH_READ_INTERVAL = 10_000
 
 /**
- * Returns the time for which a waiter blocks other requests without a heartbeat, in milliseconds. After that it keeps
- * its place until a later request is granted past it, see {@link placeTtl}.
+ * Returns the time for which a waiter blocks other requests without a check-in or sign, in milliseconds. After that it
+ * keeps its place until a later request is granted past it, at the latest until its lease has passed; see
+ * {@link placeTtl}.
  */
 export function entryTtl(terms: WaitTerms): number {
   return Math.min(placeTtl(terms), WAITER_TTL)
@@ -513,7 +522,7 @@ export function placeTtl({ lease, wait }: WaitTerms): number {
   return Math.min(lease, wait + CLAIM_WINDOW)
 }
 
-/** Maximum time until the next sign or heartbeat that keeps the entry of a waiter alive, in milliseconds. */
+/** Maximum time until the next heartbeat that keeps the entry of a waiter alive, in milliseconds. */
 export function heartbeatWithin({ lease, wait }: WaitTerms): number {
   return Math.min(lease * HEARTBEAT_PART, wait + CLAIM_WINDOW * HEARTBEAT_PART, HEARTBEAT_INTERVAL)
 }

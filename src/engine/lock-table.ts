@@ -35,7 +35,7 @@ export interface Request {
   /**
    * When it expires without a check-in or renewal: engine time, in milliseconds. A waiter that has expired, and is not
    * covered by a sign of its session, is *silent*: it blocks no other request, and keeps its place until one is granted
-   * past it.
+   * past it, at the latest until its lease has passed.
    */
   expires: number
   /** Whether a sign of its session has named it. Then each later sign covers it. */
@@ -106,10 +106,11 @@ const REPORTED_ENDS = 4
  * The lock table: decides every lock operation, `(state, operation, now) -> (state, outcome, effects)`.
  *
  * It does no I/O and has no clock and no timers; `now` is the engine's time in milliseconds. It changes the state in
- * place. There is one rule for grants: a request can be granted when, on each of its keys, it is compatible with every
- * request that arrived before it, holder or waiter. A request enters all its queues in one step, so the oldest request
- * can always be granted. Hence claims can't deadlock, no request overtakes another that it conflicts with, and a free
- * key whose first waiter waits for another key stays free.
+ * place. One rule decides all grants except `steal`: a request can be granted when, on each of its keys, it is
+ * compatible with every request that arrived before it, holder or waiter. Silent waiters do not count, and nobody is
+ * granted a key while an earlier grant of it is bound to a transaction. A request enters all its queues in one step, so
+ * the oldest request waits for no other. Hence claims can't deadlock, no request overtakes another that it conflicts
+ * with, and a free key whose first waiter waits for another key stays free.
  */
 export class LockTable {
   readonly #state: TableState
@@ -234,7 +235,7 @@ export class LockTable {
       : this.#status(request, now)
   }
 
-  /** O(named requests), and the requests up to the first waiter of each of their keys. */
+  /** Reads the named requests, and each queue up to its first waiter. */
   #alive({ session, requests }: Alive, now: number): SignOutcome {
     const named = new Set(requests.map(({ id }) => id))
     this.#state.see(session, now)
@@ -254,7 +255,7 @@ export class LockTable {
     this.#state.changed(request)
   }
 
-  /** How soon the end of another request can let one of these in, if that is the first that waits for the key. */
+  /** Time until the next expiry ahead of a named request that is the first waiter for the key. */
   #nextOf(named: ReadonlySet<string>, key: string, now: number): number {
     let next = Infinity
     for (const { request } of this.#state.queue(key) ?? []) {
@@ -359,7 +360,7 @@ export class LockTable {
   #inspect({ prefix, exact = false }: Inspect, now: number): RequestReport[] {
     const keys = exact ? [prefix] : this.#state.keys(prefix)
     return keys.flatMap(key => {
-      // Expired requests stay in the queue until another is granted past them, but they hold nothing.
+      // Expired requests stay in the queue until they are dropped, but they hold nothing.
       const live = [...(this.#state.queue(key) ?? [])].filter(({ request }) => now < this.#expiry(request))
       return live.map(({ request, claim }) => {
         const { session, label, phase, number } = request

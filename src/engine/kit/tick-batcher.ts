@@ -4,9 +4,7 @@ import { runtimeTimers } from '../../base/runtime-timers.js'
 /** Calls `run` at the end of the current tick. */
 export type Defer = (run: () => void) => void
 
-/**
- * The default: a microtask that queues a tick runs after all promise reactions of the current tick, whoever calls it.
- */
+/** Default: after all promise reactions of the current tick. */
 export const endOfTick: Defer = run => runtimeTimers.queueMicrotask(() => runtimeTimers.nextTick(run))
 
 /** Collects the jobs of one tick, so that they are sent together. Jobs that come during a run wait for the next one. */

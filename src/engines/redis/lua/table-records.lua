@@ -86,7 +86,7 @@ local function setExpiry(request, expires)
 end
 
 -- Whether a waiter has neither checked in nor been covered by a sign within its TTL. It blocks no other request, and
--- keeps its place until a request is granted past it.
+-- keeps its place until a request is granted past it, or until its `dropTime`.
 local function silent(request)
   if request.phase ~= 'waiting' or now < (request.alone or request.expires) then return false end
   return now >= expiry(request)
