@@ -2,7 +2,7 @@ import type { Session } from './core/session.js'
 import { follow, type Found } from './store/follow.js'
 import { Store } from './store/store.js'
 import {
-  aboutTask,
+  withTaskBegan,
   DamagedValueError,
   IndeterminateError,
   InvalidArgumentError,
@@ -121,7 +121,7 @@ class MutexElection implements Election {
     const { again = false, ...term } = options
     if (typeof again !== 'boolean' && typeof again !== 'function') {
       const refused = new InvalidArgumentError(`again must be true, false or a function, not ${shown(again)}`)
-      throw aboutTask(refused, false)
+      throw withTaskBegan(refused, false)
     }
     const { signal } = term
     const { clock } = this.#session
@@ -207,7 +207,7 @@ class MutexElection implements Election {
         }
       }, options)
     } catch (error) {
-      throw began ? error : aboutTask(error, false)
+      throw began ? error : withTaskBegan(error, false)
     }
   }
 

@@ -2,7 +2,7 @@ import { checkTask } from './base/options.js'
 import type { Grant } from './core/grant.js'
 import type { Lock } from './core/lock.js'
 import type { LockOptions } from './core/lock-options.js'
-import { aboutTask } from './base/errors.js'
+import { withTaskBegan } from './base/errors.js'
 import type { Runs } from './runs.js'
 import { slotAt, type SlotOf, type Slots } from './slots.js'
 
@@ -46,6 +46,6 @@ export async function oncePer<T, S extends Slots>(
       return { ran: true, slot, result }
     }, options)
   } catch (error) {
-    throw began === undefined ? error : aboutTask(error, began)
+    throw began === undefined ? error : withTaskBegan(error, began)
   }
 }

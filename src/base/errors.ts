@@ -165,6 +165,11 @@ export class ClosedError extends SignalboxError {
   readonly code = 'CLOSED'
 }
 
+/** Returns the error of a call on a closed box. */
+export function boxClosed(engine: string, cause?: unknown): ClosedError {
+  return new ClosedError('the box was closed', { engine, ...(cause !== undefined && { cause }) })
+}
+
 /**
  * The caller would wait for a lock that it holds itself by `run`: directly, or through a cycle of exclusive and shared
  * claims of tasks under `run` of the same box. Other cycles are not detected.
@@ -182,7 +187,7 @@ export class InvalidArgumentError extends SignalboxError {
  * Returns a copy of an error of the call itself that reports whether the task was called. A copy, because one error can
  * end several calls.
  */
-export function aboutTask(error: unknown, began: boolean): unknown {
+export function withTaskBegan(error: unknown, began: boolean): unknown {
   return error instanceof SignalboxError ? copyOf(error, { taskBegan: began }) : error
 }
 
@@ -191,7 +196,7 @@ export function aboutTask(error: unknown, began: boolean): unknown {
  * that is another task, which this one waited for. Then it returns a copy that reports about this task, with the error
  * as its `cause`, unless it is a DeadlockError.
  */
-export function ofTask(error: unknown): unknown {
+export function taskError(error: unknown): unknown {
   if (!(error instanceof SignalboxError) || error.taskBegan === undefined) return error
   // A deadlock is about all tasks around it, too.
   return copyOf(error, { taskBegan: true }, error instanceof DeadlockError ? undefined : error)

@@ -27,16 +27,17 @@ class Frame {
   get holds(): boolean {
     return !this.grant.released && !this.grant.lease.loss
   }
-
-  *withParents(): Generator<Frame> {
-    // A plain loop variable would name `this`, which the linter takes for an alias.
-    yield this
-    if (this.parent) yield* this.parent.withParents()
-  }
 }
 
 /** One storage for all boxes: Node.js keeps each storage that was ever entered, and each slows down every promise. */
 const storage = new AsyncLocalStorage<Frame | undefined>()
+
+/** The frame of the calling task and those around it, innermost first. */
+function currentFrames(): readonly Frame[] {
+  const frames: Frame[] = []
+  for (let frame = storage.getStore(); frame; frame = frame.parent) frames.push(frame)
+  return frames
+}
 
 /**
  * Tracks which grants each task holds by `run`, to detect a task that would wait for itself: directly, or through a
@@ -64,8 +65,7 @@ export class DeadlockDetector {
 
   /** Whether the calling task is the one that got this grant by `run`, even if the grant is lost by now. */
   isTaskOf(grant: Grant): boolean {
-    const frame = storage.getStore()
-    return frame !== undefined && [...frame.withParents()].some(other => other.grant === grant)
+    return currentFrames().some(frame => frame.grant === grant)
   }
 
   /** Whether the calling task holds a grant. */
@@ -118,9 +118,8 @@ export class DeadlockDetector {
 
   #held(): readonly Frame[] {
     if (this.#active.size === 0) return NONE
-    const frame = storage.getStore()
     // A task may outlive the run that started it, and then holds nothing. Frames of other boxes don't count.
-    return frame ? [...frame.withParents()].filter(other => other.holds && this.#active.has(other)) : NONE
+    return currentFrames().filter(frame => frame.holds && this.#active.has(frame))
   }
 
   #check(

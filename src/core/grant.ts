@@ -136,7 +136,7 @@ export class LocalGrant implements WriteGrant, LeaseUser {
       const controller = (this.#controller = new AbortController())
       // Many parts of a task may listen to its one signal.
       setMaxListeners(0, controller.signal)
-      if (this.released) controller.abort(this.#gone())
+      if (this.released) controller.abort(this.#alreadyReleased())
       else if (this.#owner.keeper.isLost(this.lease)) controller.abort(this.lease.loss)
     }
     return this.#controller.signal
@@ -147,7 +147,7 @@ export class LocalGrant implements WriteGrant, LeaseUser {
   }
 
   assertHeld(): void {
-    if (this.released) throw this.#gone()
+    if (this.released) throw this.#alreadyReleased()
     if (this.#owner.keeper.isLost(this.lease)) throw this.lease.loss!
   }
 
@@ -191,7 +191,7 @@ export class LocalGrant implements WriteGrant, LeaseUser {
     return this.release().catch(() => undefined)
   }
 
-  #gone(): LostError {
+  #alreadyReleased(): LostError {
     const { title } = this.lease.set
     return new LostError(`this grant of ${title} was already released`, this.#owner.context())
   }

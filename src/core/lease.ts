@@ -1,7 +1,7 @@
 import type { LockRequest } from '../engine/contract.js'
 import type { LostError } from '../base/errors.js'
 import type { ClaimSet } from './claims.js'
-import type { AcquireRequest } from './lock-options.js'
+import type { AcquireTerms } from './lock-options.js'
 
 /** Maximum number of turns before the box asks the engine whether another request waits. */
 const MAX_TURNS = 16
@@ -105,7 +105,7 @@ export class Lease {
   }
 
   /** Whether a further turn on the rest of the lease satisfies a caller's request. @param now clock time. */
-  satisfies({ lease, renew }: AcquireRequest, now: number): boolean {
+  satisfies({ lease, renew }: AcquireTerms, now: number): boolean {
     return (
       this.turn < LAST_TURN &&
       lease === this.duration &&

@@ -16,7 +16,7 @@ import { Lease, type LeaseOwner } from './lease.js'
 import type { LeaseKeeper } from './lease-keeper.js'
 import type { LockErrors } from './lock-errors.js'
 import type { LockEvents } from './lock-events.js'
-import type { AcquireRequest } from './lock-options.js'
+import type { AcquireTerms } from './lock-options.js'
 import type { LockWaiter } from './lock-waiter.js'
 import {
   isStatus,
@@ -33,9 +33,9 @@ export interface LeasesSession extends RequestSession {
   readonly member: SessionInfo
   readonly engine: Engine
   readonly keeper: LeaseKeeper
-  /** Counts a lease as in use, until {@link finished}. */
-  began(): void
-  finished(): void
+  /** Counts a lease as in use, until {@link leaseEnded}. */
+  leaseBegan(): void
+  leaseEnded(): void
 }
 
 /** The waiting callers of a local queue, as far as its leases need them. */
@@ -140,12 +140,12 @@ export class Leases implements GrantOwner, LeaseOwner {
     status: HeldStatus,
     asked: LockRequest,
     sentAt: number,
-    { lease: duration, renew }: AcquireRequest,
+    { lease: duration, renew }: AcquireTerms,
     now: number,
   ): Lease | undefined {
     // mutant: use-late-grant
     if (now >= sentAt + duration) {
-      this.#session.cleanUp({ type: 'release', request: asked, number: status.number }, duration)
+      this.#releaseUnused(asked, status.number, duration)
       return undefined
     }
     // mutant: late-deadline
@@ -162,7 +162,7 @@ export class Leases implements GrantOwner, LeaseOwner {
   give(
     lease: Lease,
     turn: number,
-    { label }: AcquireRequest,
+    { label }: AcquireTerms,
     since: number,
     read: ReadOutcome | undefined,
     event?: LockEvent,
@@ -188,7 +188,7 @@ export class Leases implements GrantOwner, LeaseOwner {
   }
 
   /** Gives a turn on the spare if it fits; otherwise releases it. */
-  fromSpare(request: AcquireRequest, event: LockEvent | undefined): LocalGrant | undefined {
+  fromSpare(request: AcquireTerms, event: LockEvent | undefined): LocalGrant | undefined {
     const lease = this.#spare
     if (!lease) return undefined
     const now = this.#session.clock.now()
@@ -205,7 +205,7 @@ export class Leases implements GrantOwner, LeaseOwner {
     this.#spare = undefined
     lease.state = 'ended'
     this.keeper.remove(lease)
-    this.#session.cleanUp({ type: 'release', request: lease.request, number: lease.number }, lease.duration)
+    this.#releaseUnused(lease.request, lease.number, lease.duration)
   }
 
   onRelease(grant: LocalGrant): Promise<void> {
@@ -221,7 +221,7 @@ export class Leases implements GrantOwner, LeaseOwner {
     if (lease.downgraded || lease.forceReleased || lease.isBound) return this.#releaseInEngine(lease)
     const waiter = this.#callers.first
     if (waiter && this.#requests.size === 0 && this.#canPassOn) return this.#passOn(lease, waiter.request)
-    if (this.#isExclusive && !waiter && this.#reportsContention(lease)) {
+    if (this.#isExclusive && !waiter && this.#isExclusivelyOurs(lease)) {
       this.#events.released(lease)
       this.#keepSpare(lease)
       return RELEASED
@@ -297,13 +297,13 @@ export class Leases implements GrantOwner, LeaseOwner {
   #use(lease: Lease): void {
     lease.state = 'used'
     this.#inUse++
-    this.#session.began()
+    this.#session.leaseBegan()
   }
 
   #unuse(lease: Lease): void {
     this.#inUse--
     if (lease.downgraded) this.#downgraded--
-    this.#session.finished()
+    this.#session.leaseEnded()
   }
 
   #end(lease: Lease): void {
@@ -322,7 +322,7 @@ export class Leases implements GrantOwner, LeaseOwner {
   }
 
   /** Whether no request waits for the lease, and the engine guarantees to send `contended` before it decides one. */
-  #reportsContention(lease: Lease): boolean {
+  #isExclusivelyOurs(lease: Lease): boolean {
     return this.#session.engine.reportsContention && lease.isUncontended
   }
 
@@ -332,10 +332,10 @@ export class Leases implements GrantOwner, LeaseOwner {
   }
 
   /** Passes a lease on to the first caller: as a further turn within the limits, otherwise by asking the engine. */
-  #passOn(lease: Lease, request: AcquireRequest): Promise<void> {
+  #passOn(lease: Lease, request: AcquireTerms): Promise<void> {
     const now = this.#session.clock.now()
     if (!lease.satisfies(request, now)) return this.#extendOrYield(lease, request)
-    if (lease.isFair(now) || this.#reportsContention(lease)) {
+    if (lease.isFair(now) || this.#isExclusivelyOurs(lease)) {
       this.#events.released(lease)
       this.#serveFirst(lease, lease.turn + 1)
       return RELEASED
@@ -357,7 +357,7 @@ export class Leases implements GrantOwner, LeaseOwner {
    * Asks the engine to extend the lease. If another request waits for it, the engine releases it instead, and puts this
    * queue's next request behind the others.
    */
-  #extendOrYield(lease: Lease, request: AcquireRequest): Promise<void> {
+  #extendOrYield(lease: Lease, request: AcquireTerms): Promise<void> {
     const next = this.#requests.create(request.label)
     const wait = this.#callers.longestWait()
     const now = this.#session.clock.now()
@@ -375,7 +375,7 @@ export class Leases implements GrantOwner, LeaseOwner {
       pending.arrived(status)
       // The pending request may have ended, and a task of a box that drains may have queued another caller.
       this.#callers.pump()
-      if (status.state === 'gone') throw this.#goneBefore(lease)
+      if (status.state === 'gone') throw this.#lostBeforeRelease(lease)
     }
     const fail = (error: unknown): never => {
       this.#events.releaseFailed(lease, error)
@@ -399,7 +399,7 @@ export class Leases implements GrantOwner, LeaseOwner {
     lease: Lease,
     { number, isUncontended = false }: HeldStatus,
     pending: PendingRequest,
-    request: AcquireRequest,
+    request: AcquireTerms,
   ): void {
     this.#requests.remove(pending)
     lease.number = number
@@ -413,7 +413,7 @@ export class Leases implements GrantOwner, LeaseOwner {
     if (next?.lease !== request.lease || next.renew !== request.renew || now >= lease.deadline) {
       // The caller that the lease was extended for has given up, or the answer came after the new deadline.
       this.#end(lease)
-      this.#session.cleanUp({ type: 'release', request: lease.request, number }, lease.duration)
+      this.#releaseUnused(lease.request, number, lease.duration)
       return this.#callers.pump()
     }
     lease.state = 'used'
@@ -428,7 +428,7 @@ export class Leases implements GrantOwner, LeaseOwner {
     this.#end(lease)
     const { request, number } = lease
     const settle = (held: boolean): void => {
-      if (!held) throw this.#goneBefore(lease)
+      if (!held) throw this.#lostBeforeRelease(lease)
       this.#events.released(lease)
     }
     const fail = (error: unknown): never => {
@@ -443,7 +443,12 @@ export class Leases implements GrantOwner, LeaseOwner {
     return released
   }
 
-  #goneBefore(lease: Lease): LostError {
+  /** Releases a grant that no caller uses, in the background. */
+  #releaseUnused(request: LockRequest, number: number, duration: number): void {
+    this.#session.cleanUp({ type: 'release', request, number }, duration)
+  }
+
+  #lostBeforeRelease(lease: Lease): LostError {
     if (!lease.loss) {
       lease.loss = this.#errors.lostBeforeRelease()
       for (const user of lease.users) user.lost()

@@ -9,16 +9,22 @@ import type { LocalGrant } from './grant.js'
 import { Leases, type LeaseCallers, type LeasesSession } from './leases.js'
 import { LockErrors } from './lock-errors.js'
 import { LockEvents } from './lock-events.js'
-import type { AcquireRequest } from './lock-options.js'
+import type { AcquireTerms } from './lock-options.js'
 import { LockWaiter } from './lock-waiter.js'
-import { isStatus, type Answer, type HeldStatus, type PendingRequest } from './pending-request.js'
-import { Requests, type RequestsOwner, type RequestsSession } from './requests.js'
+import {
+  isStatus,
+  type Answer,
+  type HeldStatus,
+  type PendingRequest,
+  type RequestOwner,
+} from './pending-request.js'
+import { Requests } from './requests.js'
 
 /** The wait sent to the engine when a wait has passed but its timer is late. 0 would mean not to queue at all. */
 const MIN_WAIT = 1
 
 /** The session of a local queue, as far as the queue needs it. */
-export interface QueueSession extends LeasesSession, RequestsSession {
+export interface QueueSession extends LeasesSession {
   /** Set once the session has ended. */
   readonly ending: Error | undefined
   /** Why new requests are refused; undefined when they are accepted. */
@@ -31,7 +37,7 @@ export interface QueueSession extends LeasesSession, RequestsSession {
  * The queue of all local callers with the same claim set. It sends {@link Requests} to the engine for them, unless it
  * has an exclusive lease itself, and gives them its {@link Leases}.
  */
-export class LocalQueue implements LeaseCallers, RequestsOwner, WaitersOwner<LockWaiter> {
+export class LocalQueue implements LeaseCallers, RequestOwner, WaitersOwner<LockWaiter> {
   readonly clock: Clock
   readonly errors: LockErrors
   /** Publishes events about its requests and grants. */
@@ -84,7 +90,7 @@ export class LocalQueue implements LeaseCallers, RequestsOwner, WaitersOwner<Loc
   }
 
   /** The grant if it is available without waiting, else undefined. */
-  attempt(request: AcquireRequest, event?: LockEvent): Awaitable<LocalGrant | undefined> {
+  attempt(request: AcquireTerms, event?: LockEvent): Awaitable<LocalGrant | undefined> {
     const refusal = this.#session.refusal()
     if (refusal) throw refusal
     const spare = this.leases.fromSpare(request, event)
@@ -123,7 +129,7 @@ export class LocalQueue implements LeaseCallers, RequestsOwner, WaitersOwner<Loc
   }
 
   /** Waits for the caller's turn, and returns the grant. */
-  acquire(request: AcquireRequest, event?: LockEvent): Promise<LocalGrant> {
+  acquire(request: AcquireTerms, event?: LockEvent): Promise<LocalGrant> {
     const refusal = this.#session.refusal()
     if (refusal) return Promise.reject(refusal)
     if (request.signal?.aborted) return Promise.reject(this.errors.aborted(request.signal))
@@ -171,7 +177,7 @@ export class LocalQueue implements LeaseCallers, RequestsOwner, WaitersOwner<Loc
     if (lease) {
       this.leases.serve(lease, status.read)
       if (isDoubted) this.#session.keeper.verify(lease)
-      this.#dropUnused()
+      this.#dropSurplusIfIdle()
     }
     this.pump()
   }
@@ -230,12 +236,13 @@ export class LocalQueue implements LeaseCallers, RequestsOwner, WaitersOwner<Loc
   }
 
   /** Drops the newest requests that exceed the callers; an older one has an earlier place. */
-  dropSurplus(): void {
-    for (let newest = this.#surplus(); newest; newest = this.#surplus()) this.#requests.drop(newest)
+  dropAllSurplus(): void {
+    for (let newest = this.#newestSurplus(); newest; newest = this.#newestSurplus())
+      this.#requests.drop(newest)
   }
 
-  /** Puts a caller at the end of the queue, then calls `goOn`. */
-  #queueUp(request: AcquireRequest, goOn: () => void, event: LockEvent | undefined): Promise<LocalGrant> {
+  /** Puts a caller at the end of the queue, then calls `send`. */
+  #queueUp(request: AcquireTerms, send: () => void, event: LockEvent | undefined): Promise<LocalGrant> {
     const mayEnd = request.wait < Infinity || request.signal !== undefined
     const waiting = new Promise<LocalGrant>((resolve, reject) => {
       const since = this.clock.now()
@@ -243,7 +250,7 @@ export class LocalQueue implements LeaseCallers, RequestsOwner, WaitersOwner<Loc
       const waiter = new LockWaiter(request, since, resolve, reject, event)
       this.#waitsUntil = this.first ? Math.max(this.#waitsUntil, until) : until
       this.#waiters.add(waiter)
-      goOn()
+      send()
       // A waiter that was served at once, or has no limit, needs no timer. The timer of its request, or of the signs of
       // life, keeps the process alive. A waiter behind a local holder needs no timer: only that holder's release can
       // serve it.
@@ -273,7 +280,7 @@ export class LocalQueue implements LeaseCallers, RequestsOwner, WaitersOwner<Loc
     else this.pump()
   }
 
-  #enqueue(request: LockRequest, { lease, read, steal }: AcquireRequest, wait: number): Awaitable<Answer> {
+  #enqueue(request: LockRequest, { lease, read, steal }: AcquireTerms, wait: number): Awaitable<Answer> {
     return this.#session.send({ type: 'enqueue', request, lease, wait, read, steal })
   }
 
@@ -284,19 +291,19 @@ export class LocalQueue implements LeaseCallers, RequestsOwner, WaitersOwner<Loc
   /** Removes a waiter. If fewer are left than requests, cancels the newest request. */
   #leave(waiter: LockWaiter, error: Error): void {
     this.#refuse(waiter, error)
-    this.#dropUnused()
+    this.#dropSurplusIfIdle()
   }
 
   /** Stops the newest request if it is one too many, unless its answer is on its way. */
-  #dropUnused(): void {
-    const newest = this.#surplus()
+  #dropSurplusIfIdle(): void {
+    const newest = this.#newestSurplus()
     // That answer serves the next caller. If none has come by then, its grant is released.
     if (newest?.isQueued || (newest && this.#session.engine.withdraw?.(newest.request)))
       this.#requests.drop(newest)
   }
 
   /** The newest request if there are more requests than callers. */
-  #surplus(): PendingRequest | undefined {
+  #newestSurplus(): PendingRequest | undefined {
     // mutant: leave-cancels-others
     return this.#requests.size > this.#waiters.callers ? this.#requests.newest : undefined
   }

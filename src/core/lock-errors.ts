@@ -34,7 +34,7 @@ export class LockErrors {
 
   /** @param wait milliseconds. @param holder the known holder, if any. */
   timedOut(wait: number, holder?: Holder): TimedOutError {
-    const holds = holder ? ` (${holding(holder)})` : ''
+    const holds = holder ? ` (${holderText(holder)})` : ''
     return new TimedOutError(
       `timed out after ${wait} ms waiting for ${this.#title}${holds}`,
       this.context,
@@ -107,7 +107,7 @@ export class LockErrors {
 }
 
 /** Formats a holder: who it is, and for how long it has held. */
-export function holding({ label, host, pid, age }: Holder): string {
+export function holderText({ label, host, pid, age }: Holder): string {
   const who = `${label === undefined ? '' : `${shown(label)} on `}${host}, pid ${pid}`
   return age === undefined
     ? `last known holder: ${who}`

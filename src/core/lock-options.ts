@@ -38,7 +38,7 @@ const WAIT_BOUNDS = { min: 0, max: Infinity }
 const MAX_LABEL_LENGTH = 200
 
 /** The checked options of a request that its local queue uses; times in milliseconds. */
-export interface AcquireRequest {
+export interface AcquireTerms {
   /** Maximum wait; Infinity for no limit. */
   readonly wait: number
   readonly lease: number
@@ -56,7 +56,7 @@ export interface AcquireRequest {
 }
 
 /** All checked options of a lock request. */
-export interface CheckedOptions extends AcquireRequest {
+export interface CheckedOptions extends AcquireTerms {
   readonly reentrant: boolean
   readonly ownRequest: boolean
 }

@@ -1,9 +1,9 @@
 import {
-  aboutTask,
+  withTaskBegan,
   InvalidArgumentError,
   LostError,
   lostBeforeEnd,
-  ofTask,
+  taskError,
   type Holder,
 } from '../base/errors.js'
 import { checkTask } from '../base/options.js'
@@ -111,7 +111,7 @@ export class ClaimSetLock implements Lock<WriteGrant> {
       nested = this.#nested(request)
       grant = nested ? undefined : await this.#acquire(request)
     } catch (error) {
-      throw aboutTask(error, false)
+      throw withTaskBegan(error, false)
     }
     // The outer run, whose grant a nested grant uses, releases it.
     if (!grant) return ownErrors(async () => task(nested!))
@@ -123,7 +123,7 @@ export class ClaimSetLock implements Lock<WriteGrant> {
       // If the release fails too, the task's error is the more useful one.
       const isEnded = endedBy(grant.signal, error)
       await grant.release().catch(() => undefined)
-      throw isEnded ? aboutTask(grant.signal.reason, true) : ofTask(error)
+      throw isEnded ? withTaskBegan(grant.signal.reason, true) : taskError(error)
     }
     const { isHeld } = grant
     try {
@@ -181,7 +181,7 @@ async function ownErrors<T>(task: () => Promise<T>): Promise<T> {
   try {
     return await task()
   } catch (error) {
-    throw ofTask(error)
+    throw taskError(error)
   }
 }
 

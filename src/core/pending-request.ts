@@ -12,12 +12,11 @@ import {
   type Release,
   type RequestStatus,
 } from '../engine/contract.js'
+import { RETRY_DELAY } from '../engine/retry-until-expired.js'
 import { UnavailableError, type Holder } from '../base/errors.js'
 import type { LockErrors } from './lock-errors.js'
 import type { CoveredRequest, SignOfLife } from './sign-of-life.js'
 
-/** Delay after a check-in that did not reach the engine, in milliseconds. */
-const RETRY_DELAY = 200
 /** Minimum delay between two check-ins, in milliseconds. */
 const MIN_DELAY = 5
 /** After this number of wake-ups in a row that were false, further ones cause check-ins with a pause. */
@@ -37,11 +36,16 @@ export type Answer = RequestStatus | null | undefined
 export type HeldStatus = RequestStatus & { readonly state: 'held' }
 type QueuedStatus = RequestStatus & { readonly state: 'queued' }
 
-/** The session of a pending request, as far as the request needs it. */
+/** The session of a local queue, as far as its requests need it. */
 export interface RequestSession {
+  readonly id: string
   readonly clock: Clock
   /** Covers requests that wait. Undefined if the engine keeps no signs; then each request sends heartbeats. */
   readonly signs: SignOfLife | undefined
+  /** A request ID that no other request ever had. */
+  nextRequest(): string
+  /** Passes on no more hints for this request. */
+  forgetWake(id: string): void
   /** Time until the next heartbeat of a waiter, in milliseconds. */
   untilHeartbeat(): number
   /** Sends an operation. An engine in this process answers at once. */
@@ -53,17 +57,19 @@ export interface RequestSession {
   cleanUp(operation: Cancel | Release, lease: number, isCovered?: boolean): void
 }
 
-/** The local queue of a request, as far as the request needs it. */
+/** The local queue, as far as its requests need it. */
 export interface RequestOwner {
   readonly errors: LockErrors
   /** Whether a local caller still waits. */
   readonly waiting: boolean
   /** How much longer the local callers wait at most, in milliseconds. */
   longestWait(): number
+  /** Receives the hints for this request from now on. */
+  expectWake(id: string): void
   /** The values that the first waiter reads with its grant. */
   wantedRead(): ReadSet | undefined
   /** If it has more requests than callers, stops the newest ones. */
-  dropSurplus(): void
+  dropAllSurplus(): void
   granted(pending: PendingRequest, status: HeldStatus): void
   /** The engine no longer has the request. */
   gone(pending: PendingRequest): void
@@ -94,7 +100,7 @@ export class PendingRequest implements CoveredRequest {
   #wakes = 0
   #timer: Timer | undefined
   /** The last answer about its place in the queue, and when that arrived: clock time. */
-  #standing: { readonly status: QueuedStatus; readonly at: number } | undefined
+  #lastQueued: { readonly status: QueuedStatus; readonly at: number } | undefined
 
   /**
    * @param lease the requested lease, in milliseconds.
@@ -171,12 +177,12 @@ export class PendingRequest implements CoveredRequest {
 
   /** Whether the engine has queued it. */
   get hasWaited(): boolean {
-    return this.#standing !== undefined
+    return this.#lastQueued !== undefined
   }
 
   /** The holder that the engine named in its last answer, if any. */
   holder(): Holder | undefined {
-    const { status, at } = this.#standing ?? {}
+    const { status, at } = this.#lastQueued ?? {}
     if (!status?.holder) return undefined
     const { session, host, pid, label, age } = status.holder
     // A request right behind the only holder is woken when that releases, so it still holds the key.
@@ -254,10 +260,10 @@ export class PendingRequest implements CoveredRequest {
   #queued(status: QueuedStatus): void {
     const isWoken = this.#state === 'woken'
     this.#state = 'queued'
-    this.#standing = { status, at: this.#session.clock.now() }
+    this.#lastQueued = { status, at: this.#session.clock.now() }
     this.retryUntil = this.sentAt + placeTtl(this)
     // Callers may have given up before the answer arrived.
-    this.#owner.dropSurplus()
+    this.#owner.dropAllSurplus()
     if (!this.isQueued) return
     // mutant: unsigned-waiter
     this.#session.signs?.add(this)

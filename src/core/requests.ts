@@ -6,28 +6,13 @@ import { PendingRequest, type RequestOwner, type RequestSession } from './pendin
 /** Maximum number of requests of a queue for permits that the engine has not yet granted. */
 const MAX_PENDING = 128
 
-/** The session of a local queue, as far as its requests need it. */
-export interface RequestsSession extends RequestSession {
-  readonly id: string
-  /** A request ID that no other request ever had. */
-  nextRequest(): string
-  /** Passes on no more hints for this request. */
-  forgetWake(id: string): void
-}
-
-/** The local queue of the requests, as far as they need it. */
-export interface RequestsOwner extends RequestOwner {
-  /** Receives the hints for this request from now on. */
-  expectWake(id: string): void
-}
-
 /**
  * The requests of a local queue that the engine has not granted, oldest first. There is at most one, except for
  * permits: each caller has its own until the engine queues one of them, because then the others would wait, too.
  */
 export class Requests {
-  readonly #session: RequestsSession
-  readonly #owner: RequestsOwner
+  readonly #session: RequestSession
+  readonly #owner: RequestOwner
   readonly #claims: readonly Claim[]
   /** False if all claims are shared: one request serves all readers. */
   readonly #areMany: boolean
@@ -35,7 +20,7 @@ export class Requests {
   /** The requests that were reported as lost before their grants were known here. */
   readonly #lostEarly = new Set<string>()
 
-  constructor(session: RequestsSession, owner: RequestsOwner, claims: readonly Claim[], areMany: boolean) {
+  constructor(session: RequestSession, owner: RequestOwner, claims: readonly Claim[], areMany: boolean) {
     this.#session = session
     this.#owner = owner
     this.#claims = claims

@@ -13,12 +13,12 @@ import {
 import { retryUntilExpired } from '../engine/retry-until-expired.js'
 import { wallOf, type Clock, type Timer } from '../base/clock.js'
 import { channels, type LockEvent } from '../base/diagnostics.js'
-import { ClosedError } from '../base/errors.js'
+import { boxClosed } from '../base/errors.js'
 import type { ClaimSet } from './claims.js'
 import { Health } from './health.js'
 import { LeaseKeeper } from './lease-keeper.js'
 import type { LocalGrant } from './grant.js'
-import type { AcquireRequest } from './lock-options.js'
+import type { AcquireTerms } from './lock-options.js'
 import { LocalQueue, type QueueSession } from './local-queue.js'
 import { SignOfLife } from './sign-of-life.js'
 import { DeadlockDetector } from './deadlocks.js'
@@ -28,8 +28,8 @@ import { TransientMap } from '../base/transient-map.js'
 /** Idle local queues are kept for the next caller of their claim set, up to this number of queues. */
 const IDLE_QUEUES = 1024
 /** With more queues, idle ones are dropped after this delay, plus a delay for each queue, in milliseconds. */
-const SWEEP_DELAY = 1000
-const SWEEP_DELAY_EACH = 0.01
+const DROP_DELAY = 1000
+const DROP_DELAY_EACH = 0.01
 
 /** Claim windows that end within this time of each other are swept together, in milliseconds. */
 const WINDOW_STEP = CLAIM_WINDOW / 10
@@ -58,10 +58,10 @@ export class Session implements Listener, QueueSession {
   /** Start of the heartbeat schedule that all waiters of this box share: clock time. */
   #heartbeatStart: number | undefined
   #requests = 0
-  #sweepAt = IDLE_QUEUES
-  #sweeper: Timer | undefined
+  #dropIdleAt = IDLE_QUEUES
+  #idleTimer: Timer | undefined
   /** Number of leases in use, for a close that drains. */
-  #busy = 0
+  #leasesInUse = 0
   #onIdle: (() => void) | undefined
 
   /** @param detectDeadlocks whether a task that would wait for itself gets an error. */
@@ -92,10 +92,10 @@ export class Session implements Listener, QueueSession {
   queueFor(set: ClaimSet, noun: string): LocalQueue {
     const known = this.#queues.get(set.signature)
     if (known) return known
-    if (this.#queues.size >= this.#sweepAt) this.#sweep()
+    if (this.#queues.size >= this.#dropIdleAt) this.#dropIdleQueues()
     const queue = new LocalQueue(this, set, noun)
     this.#queues.set(set.signature, queue)
-    if (this.#queues.size > IDLE_QUEUES && !this.#sweeper) this.#sweepLater()
+    if (this.#queues.size > IDLE_QUEUES && !this.#idleTimer) this.#dropIdleLater()
     return queue
   }
 
@@ -135,24 +135,24 @@ export class Session implements Listener, QueueSession {
 
   /** Refuses new requests, rejects all waiters, and settles when no grant is in use. */
   drain(): Promise<void> {
-    this.#draining = this.#closed()
+    this.#draining = boxClosed(this.engine.name)
     for (const queue of [...this.waitingQueues()]) queue.failAll(this.#draining)
-    return this.#busy === 0 ? Promise.resolve() : new Promise(resolve => (this.#onIdle = resolve))
+    return this.#leasesInUse === 0 ? Promise.resolve() : new Promise(resolve => (this.#onIdle = resolve))
   }
 
-  began(): void {
-    this.#busy++
+  leaseBegan(): void {
+    this.#leasesInUse++
   }
 
-  finished(): void {
-    if (--this.#busy === 0) this.#onIdle?.()
+  leaseEnded(): void {
+    if (--this.#leasesInUse === 0) this.#onIdle?.()
   }
 
   /**
    * Acquires by a local queue on behalf of the calling task. With a wait of 0 it does not wait for others.
    * @throws DeadlockError when the task would wait for itself, BusyError, and what `LocalQueue.acquire` throws
    */
-  acquire(queue: LocalQueue, request: AcquireRequest): Promise<LocalGrant> {
+  acquire(queue: LocalQueue, request: AcquireTerms): Promise<LocalGrant> {
     // The local queue rejects a request whose signal has aborted.
     if (request.wait === 0 && !request.signal?.aborted) return this.#acquireAtOnce(queue, request)
     return isObserved()
@@ -161,19 +161,19 @@ export class Session implements Listener, QueueSession {
   }
 
   /** Returns the grant if it is available without waiting for another holder or waiter, else undefined. */
-  attempt(queue: LocalQueue, request: AcquireRequest): Awaitable<LocalGrant | undefined> {
+  attempt(queue: LocalQueue, request: AcquireTerms): Awaitable<LocalGrant | undefined> {
     return isObserved()
       ? this.#published(queue, event => queue.attempt(request, event))
       : queue.attempt(request)
   }
 
-  async #acquireAtOnce(queue: LocalQueue, request: AcquireRequest): Promise<LocalGrant> {
+  async #acquireAtOnce(queue: LocalQueue, request: AcquireTerms): Promise<LocalGrant> {
     const grant = await this.attempt(queue, request)
     if (grant) return grant
     throw queue.errors.busy()
   }
 
-  #wait(queue: LocalQueue, request: AcquireRequest, event?: LockEvent): Promise<LocalGrant> {
+  #wait(queue: LocalQueue, request: AcquireTerms, event?: LockEvent): Promise<LocalGrant> {
     const wait = (): Promise<LocalGrant> => queue.acquire(request, event)
     // A request that steals the keys waits for no holder.
     return this.deadlocks && !request.steal
@@ -301,13 +301,9 @@ export class Session implements Listener, QueueSession {
 
   /** Ends the session from this side. Waiters are rejected with a ClosedError, and grants are lost. */
   close(): void {
-    this.ended(this.#closed())
+    this.ended(boxClosed(this.engine.name))
     this.keeper.stop()
-    this.#sweeper?.cancel()
-  }
-
-  #closed(): ClosedError {
-    return new ClosedError('the box was closed', { engine: this.engine.name })
+    this.#idleTimer?.cancel()
   }
 
   #sweepReserved(at: number): void {
@@ -317,22 +313,22 @@ export class Session implements Listener, QueueSession {
     if (!this.ending) void this.submit({ type: 'sweepExpired', keys }).catch(() => undefined)
   }
 
-  #sweepLater(): void {
-    const delay = SWEEP_DELAY + this.#queues.size * SWEEP_DELAY_EACH
-    const sweep = (): void => {
-      this.#sweeper = undefined
-      this.#sweep()
-      if (this.#queues.size > IDLE_QUEUES) this.#sweepLater()
+  #dropIdleLater(): void {
+    const delay = DROP_DELAY + this.#queues.size * DROP_DELAY_EACH
+    const drop = (): void => {
+      this.#idleTimer = undefined
+      this.#dropIdleQueues()
+      if (this.#queues.size > IDLE_QUEUES) this.#dropIdleLater()
     }
-    this.#sweeper = this.clock.after(delay, sweep, false)
+    this.#idleTimer = this.clock.after(delay, drop, false)
   }
 
-  #sweep(): void {
+  #dropIdleQueues(): void {
     // The queues that stay get a new map, see TransientMap.
     const used = new Map<string, LocalQueue>()
     for (const [signature, queue] of this.#queues) if (!queue.idle) used.set(signature, queue)
     this.#queues = used
-    this.#sweepAt = Math.max(IDLE_QUEUES, 2 * this.#queues.size)
+    this.#dropIdleAt = Math.max(IDLE_QUEUES, 2 * this.#queues.size)
   }
 }
 

@@ -8,9 +8,8 @@ import {
   type SignOutcome,
   type WaitTerms,
 } from '../engine/contract.js'
+import { RETRY_DELAY } from '../engine/retry-until-expired.js'
 
-/** Delay after a sign that did not reach the engine, in milliseconds. */
-const RETRY_DELAY = 200
 /** Delay after the end of another request's time until the sign that finds the request expired, in milliseconds. */
 const AFTER_EXPIRY = 5
 

@@ -6,7 +6,7 @@
  */
 export { systemClock, wallOf, type Clock, type Timer } from '../base/clock.js'
 export { milliseconds, shortDuration, type DurationBounds } from '../base/duration.js'
-export { shown } from '../base/errors.js'
+export { boxClosed, shown } from '../base/errors.js'
 export { groupedBy } from '../base/grouped.js'
 export { MAX_KEY_LENGTH, checkOptions, flag } from '../base/options.js'
 export { WriteQueue } from '../base/write-queue.js'

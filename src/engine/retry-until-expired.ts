@@ -1,8 +1,8 @@
 import type { Clock } from '../base/clock.js'
 import type { Awaitable } from './contract.js'
 
-/** Delay before a failed attempt is retried, in milliseconds. */
-const RETRY_DELAY = 200
+/** Delay before an operation that failed is sent to the engine again, in milliseconds. */
+export const RETRY_DELAY = 200
 
 /**
  * Removes an unused request or grant from the engine. Retries a failed attempt until the lease has expired, because the

@@ -50,7 +50,7 @@ export class StateMachine {
     switch (operation.type) {
       case 'enqueue':
       case 'checkIn':
-        return this.#stand(operation, now)
+        return this.#decideRequest(operation, now)
       case 'read':
         return readAll(this.#state, operation)
       case 'list':
@@ -68,10 +68,11 @@ export class StateMachine {
     }
   }
 
-  #stand(operation: Enqueue | CheckIn, now: number): RequestStatus {
-    const standing = this.#table.decide(operation, now)
-    if (!operation.read || standing.state !== 'held') return standing
-    return { ...standing, read: readAll(this.#state, operation.read) }
+  /** Decides a request and, if it is granted, reads the values that it asks for. */
+  #decideRequest(operation: Enqueue | CheckIn, now: number): RequestStatus {
+    const status = this.#table.decide(operation, now)
+    if (!operation.read || status.state !== 'held') return status
+    return { ...status, read: readAll(this.#state, operation.read) }
   }
 
   #commit(commit: Commit, now: number): CommitOutcome {

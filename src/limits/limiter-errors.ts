@@ -1,4 +1,4 @@
-import { holding } from '../core/lock-errors.js'
+import { holderText } from '../core/lock-errors.js'
 import {
   AbortedError,
   BusyError,
@@ -60,7 +60,7 @@ export class LimiterErrors {
    * @param wait milliseconds. @param concurrency maximum number of permits in use. @param holder a known holder.
    */
   timedOutInUse(wait: number, concurrency: number, holder: Holder | undefined): TimedOutError {
-    const holds = holder ? ` (${holding(holder)})` : ''
+    const holds = holder ? ` (${holderText(holder)})` : ''
     return new TimedOutError(
       `${this.#lateAfter(wait)}: its concurrency is ${concurrency}, and all are in use${holds}`,
       this.#context,

@@ -1,4 +1,4 @@
-import { aboutTask, ofTask } from '../base/errors.js'
+import { withTaskBegan, taskError } from '../base/errors.js'
 import { checkTask } from '../base/options.js'
 import type { Taken } from './counter.js'
 
@@ -68,12 +68,12 @@ export async function underPermit<T>(
     checkTask('run', task, 'run(task, n, options)')
     permit = await acquire()
   } catch (error) {
-    throw aboutTask(error, false)
+    throw withTaskBegan(error, false)
   }
   try {
     return await task(permit)
   } catch (error) {
-    throw ofTask(error)
+    throw taskError(error)
   } finally {
     permit.release()
   }

@@ -3,7 +3,7 @@ import { ConflictError, LostError, UnavailableError } from '../base/errors.js'
 import { claimSet } from '../core/claims.js'
 import { checkKey } from '../base/options.js'
 import type { LocalGrant } from '../core/grant.js'
-import type { AcquireRequest } from '../core/lock-options.js'
+import type { AcquireTerms } from '../core/lock-options.js'
 import { LocalQueue } from '../core/local-queue.js'
 import type { Session } from '../core/session.js'
 import type { Member } from './member.js'
@@ -208,7 +208,7 @@ export class Batch {
   }
 
   /** A request for all members, which aborts when the last of them has given up. */
-  #commonRequest(named: readonly Named[]): AcquireRequest {
+  #commonRequest(named: readonly Named[]): AcquireTerms {
     const controller = new AbortController()
     const waiting = new Set(named.map(({ member }) => member).filter(member => !member.settled))
     if (waiting.size === 0) controller.abort()

@@ -9,7 +9,7 @@ import type {
 } from '../engine/contract.js'
 import { IndeterminateError } from '../base/errors.js'
 import type { LocalGrant } from '../core/grant.js'
-import type { AcquireRequest } from '../core/lock-options.js'
+import type { AcquireTerms } from '../core/lock-options.js'
 import type { LocalQueue } from '../core/local-queue.js'
 import type { Session } from '../core/session.js'
 import type { HeldCommit, HeldValues, Values } from './values.js'
@@ -47,7 +47,7 @@ export class EngineValues implements Values {
     })
   }
 
-  async hold(queue: LocalQueue, request: AcquireRequest, read: ReadSet): Promise<HeldValues> {
+  async hold(queue: LocalQueue, request: AcquireTerms, read: ReadSet): Promise<HeldValues> {
     const grant = await this.#session.acquire(queue, { ...request, read })
     const { request: held, number } = grant.lease
     return {

@@ -1,8 +1,8 @@
 import type { SqlTransaction } from '../engine/contract.js'
 import { milliseconds, type Duration } from '../base/duration.js'
-import { aboutTask, InvalidArgumentError, ofTask, shown } from '../base/errors.js'
+import { withTaskBegan, InvalidArgumentError, taskError, shown } from '../base/errors.js'
 import { checkKey, checkOptions, checkTask } from '../base/options.js'
-import { checkedOptions, type AcquireRequest, type LockOptions } from '../core/lock-options.js'
+import { checkedOptions, type AcquireTerms, type LockOptions } from '../core/lock-options.js'
 import type { Transaction } from './transaction.js'
 
 /** Reads a value for the function that names the keys of a transaction; undefined for an absent key. */
@@ -62,7 +62,7 @@ export interface Member {
   /** The keys that were named last; undefined until a function has named them. */
   keys: readonly string[] | undefined
   readonly task: (transaction: Transaction) => unknown
-  readonly request: AcquireRequest
+  readonly request: AcquireTerms
   /** Its parts. The ID of one without a key is recorded with the first key. */
   readonly parts: readonly { readonly id: string; readonly key?: string }[]
   readonly retention: number
@@ -143,8 +143,8 @@ export function memberOf(
     stopWaiting: undefined,
     onSettled: undefined,
     resolve: outcome => settle(() => resolve(outcome)),
-    reject: error => settle(() => reject(aboutTask(error, member.began))),
-    threw: error => settle(() => reject(ofTask(error))),
+    reject: error => settle(() => reject(withTaskBegan(error, member.began))),
+    threw: error => settle(() => reject(taskError(error))),
   }
   return member
 }

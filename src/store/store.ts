@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.js'
 import { channels, type StoreEvent, type TransactionEvent, type WriteEvent } from '../base/diagnostics.js'
 import { milliseconds, type Duration } from '../base/duration.js'
 import type { CommitOutcome } from '../engine/contract.js'
-import { aboutTask, AbortedError, InvalidArgumentError, shown } from '../base/errors.js'
+import { withTaskBegan, AbortedError, InvalidArgumentError, shown } from '../base/errors.js'
 import { checkKey, checkOptions, MAX_KEY_LENGTH } from '../base/options.js'
 import { printedAs } from '../base/printed.js'
 import { needsReceiver } from '../base/receiver.js'
@@ -154,7 +154,7 @@ export class Store {
       try {
         member = memberOf(keys, task, options, applied, failed)
       } catch (error) {
-        return reject(aboutTask(error, false))
+        return reject(withTaskBegan(error, false))
       }
       const { signal } = member.request
       if (signal?.aborted) {

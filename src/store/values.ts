@@ -8,7 +8,7 @@ import type {
   Write,
 } from '../engine/contract.js'
 import type { LocalGrant } from '../core/grant.js'
-import type { AcquireRequest } from '../core/lock-options.js'
+import type { AcquireTerms } from '../core/lock-options.js'
 import type { LocalQueue } from '../core/local-queue.js'
 import type { OnChange, Watching } from '../core/watchers.js'
 
@@ -28,7 +28,7 @@ export interface Values {
   /** Writes one value without its lock; with a version, only if the key has that version. */
   write(write: Write, version: number | undefined, retention: number): Promise<CommitOutcome>
   /** Acquires the locks of a local queue, and reads values under them. */
-  hold(queue: LocalQueue, request: AcquireRequest, what: ReadSet): Promise<HeldValues>
+  hold(queue: LocalQueue, request: AcquireTerms, what: ReadSet): Promise<HeldValues>
   /**
    * Calls `task` after each change of a key, until the returned object's `stop` is called.
    * @throws InvalidArgumentError if changes are not reported

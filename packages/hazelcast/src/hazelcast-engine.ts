@@ -1,7 +1,8 @@
-import { ClosedError, IndeterminateError, UnavailableError } from 'signalbox'
+import { IndeterminateError, UnavailableError } from 'signalbox'
 import {
   LateRequests,
   Withdrawals,
+  boxClosed,
   type AnyEffect,
   type Awaitable,
   type Clock,
@@ -142,7 +143,7 @@ export class HazelcastEngine implements Engine {
 
   submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
   submit(operation: Operation): Awaitable<OutcomeOf<Operation>> {
-    if (!this.#listener) return Promise.reject(new ClosedError('the box was closed', { engine: this.name }))
+    if (!this.#listener) return Promise.reject(boxClosed(this.name))
     const outcome = this.#submit(operation)
     this.#underway.add(outcome)
     const over = (): void => void this.#underway.delete(outcome)

@@ -1,7 +1,7 @@
 import type * as hazelcast from 'hazelcast-client'
 import type { Client, ClientConfig, HazelcastJsonValue, IMap } from 'hazelcast-client'
-import { ClosedError, InvalidArgumentError, UnavailableError } from 'signalbox'
-import { Reconnector, type Awaitable, type Clock, type Timer } from 'signalbox/engine'
+import { InvalidArgumentError, UnavailableError } from 'signalbox'
+import { Reconnector, boxClosed, type Awaitable, type Clock, type Timer } from 'signalbox/engine'
 import { answered, MIN_CALL_TIME, NoAnswerError, pause, RETRY_PAUSE } from './call.js'
 import { closeHalfDead, dropClosed, eventConnections, repeatOnce, unrefAll } from './client-internals.js'
 import { mapNames, type HazelcastPlace } from './hazelcast-url.js'
@@ -138,7 +138,7 @@ export class Link {
     const { name } = this.#place
     const until = this.#clock.now() + CONNECT_TIMEOUT
     for (;;) {
-      if (this.#clients.isClosed) throw new ClosedError('the box was closed', { engine: name })
+      if (this.#clients.isClosed) throw boxClosed(name)
       let client: Client | undefined
       try {
         client = await this.#start(Math.min(START_TIMEOUT, until - this.#clock.now()))

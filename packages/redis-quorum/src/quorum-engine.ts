@@ -1,16 +1,17 @@
-import { ClosedError, InvalidArgumentError } from 'signalbox'
-import type {
-  Clock,
-  Engine,
-  Enqueue,
-  ExtendOrYield,
-  Granted,
-  Listener,
-  Operation,
-  OutcomeOf,
-  RequestStatus,
-  SessionInfo,
-  SweepExpired,
+import { InvalidArgumentError } from 'signalbox'
+import {
+  boxClosed,
+  type Clock,
+  type Engine,
+  type Enqueue,
+  type ExtendOrYield,
+  type Granted,
+  type Listener,
+  type Operation,
+  type OutcomeOf,
+  type RequestStatus,
+  type SessionInfo,
+  type SweepExpired,
 } from 'signalbox/engine'
 import type { RedisServer } from 'signalbox/redis'
 import { Candidate, type CandidateParts } from './candidate.js'
@@ -84,7 +85,7 @@ export class QuorumEngine implements Engine {
 
   submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>>
   submit(operation: Operation): Promise<unknown> {
-    if (!this.#listener) return Promise.reject(new ClosedError('the box was closed', { engine: this.name }))
+    if (!this.#listener) return Promise.reject(boxClosed(this.name))
     switch (operation.type) {
       case 'enqueue':
         return operation.read ? this.#keepsNoValues() : this.#enqueue(operation)

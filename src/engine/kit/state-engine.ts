@@ -1,5 +1,5 @@
 import { wallOf, type Clock } from '../../base/clock.js'
-import { ClosedError } from '../../base/errors.js'
+import { boxClosed } from '../../base/errors.js'
 import type { Guarantees } from '../../base/guarantees.js'
 import { reportOf, type KeptLimiter } from '../limits/report.js'
 import { reservePermits, type LimiterState, type ReservePermits } from '../limits/reserve-permits.js'
@@ -101,13 +101,13 @@ export abstract class StateEngine implements Engine {
     this.#ownClock = ownClock
     if (!hasLimits) return
     this.reservePermits = request => {
-      if (!this.#listener) return Promise.reject(this.#closed())
+      if (!this.#listener) return Promise.reject(boxClosed(this.name))
       return this.#counted(
         this.transact(state => this.#reservePermits(state, request), { type: 'reservePermits' }),
       )
     }
     this.limiters = isMeant => {
-      if (!this.#listener) return Promise.reject(this.#closed())
+      if (!this.#listener) return Promise.reject(boxClosed(this.name))
       return this.#counted(this.transact(state => this.#limiters(state, isMeant), { type: 'limiters' }))
     }
   }
@@ -149,7 +149,7 @@ export abstract class StateEngine implements Engine {
   }
 
   submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>> {
-    return this.#listener ? this.#counted(this.#submit(operation)) : Promise.reject(this.#closed())
+    return this.#listener ? this.#counted(this.#submit(operation)) : Promise.reject(boxClosed(this.name))
   }
 
   withdraw(request: LockRequest): boolean {
@@ -265,10 +265,6 @@ export abstract class StateEngine implements Engine {
     }
     answer.then(over, over)
     return answer
-  }
-
-  #closed(): ClosedError {
-    return new ClosedError('the box was closed', { engine: this.name })
   }
 }
 

@@ -23,7 +23,7 @@ import { afterSilence } from '../../engine/kit/after-silence.js'
 import { LateRequests } from '../../engine/kit/late-requests.js'
 import { purposeText } from '../../engine/kit/purpose-text.js'
 import type { Hint, Purpose } from '../../engine/kit/state-engine.js'
-import { ClosedError, UnavailableError } from '../../base/errors.js'
+import { boxClosed, UnavailableError } from '../../base/errors.js'
 import type { Guarantees } from '../../base/guarantees.js'
 import type { KeptLimiter } from '../../engine/limits/report.js'
 import type { ReservePermits } from '../../engine/limits/reserve-permits.js'
@@ -369,13 +369,13 @@ export class PostgresEngine implements Engine {
 
   /** Does work for a caller, and converts its errors. @param what the action to name in the error */
   async #explained<T>(what: Purpose | string, work: () => Promise<T>): Promise<T> {
-    if (!this.#listener) throw new ClosedError('the box was closed', { engine: this.name })
+    if (!this.#listener) throw boxClosed(this.name)
     try {
       return await work()
     } catch (error) {
       const failure = explained(this.name, typeof what === 'string' ? what : purposeText(what), error)
       if (this.#listener || !(failure instanceof UnavailableError)) throw failure
-      throw new ClosedError('the box was closed', { engine: this.name, cause: error })
+      throw boxClosed(this.name, error)
     }
   }
 }

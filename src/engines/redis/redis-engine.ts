@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.js'
-import { ClosedError, IndeterminateError, InvalidArgumentError } from '../../base/errors.js'
+import { boxClosed, IndeterminateError, InvalidArgumentError } from '../../base/errors.js'
 import type { Guarantees } from '../../base/guarantees.js'
 import type { KeptLimiter } from '../../engine/limits/report.js'
 import type { ReservePermits } from '../../engine/limits/reserve-permits.js'
@@ -123,7 +123,7 @@ export class RedisEngine implements Engine, RedisServer {
   /** @param vote makes an enqueue, a check-in or a renewal a vote, see {@link RedisServer}. */
   submit<O extends Operation>(operation: O, vote?: VoteTerms): Promise<OutcomeOf<O>>
   submit(operation: Operation, vote?: VoteTerms): Promise<unknown> {
-    if (!this.#listener) return Promise.reject(this.#closed())
+    if (!this.#listener) return Promise.reject(boxClosed(this.name))
     switch (operation.type) {
       case 'alive':
         return this.#alive(operation)
@@ -152,13 +152,13 @@ export class RedisEngine implements Engine, RedisServer {
   }
 
   async wallClock(): Promise<number> {
-    if (!this.#listener) throw this.#closed()
+    if (!this.#listener) throw boxClosed(this.name)
     // Without a key, all processes ask the same server of a Cluster.
     return this.#attempt(async () => timeOf(await sentAgain(() => this.#link.command('', ['TIME']))))
   }
 
   async reservePermits(request: ReservePermits): Promise<PermitReservation> {
-    if (!this.#listener) throw this.#closed()
+    if (!this.#listener) throw boxClosed(this.name)
     const { limiter } = request
     return this.#attempt(async () => {
       try {
@@ -170,7 +170,7 @@ export class RedisEngine implements Engine, RedisServer {
   }
 
   limiters(isMeant: (limiter: string) => boolean): Promise<readonly KeptLimiter[]> {
-    if (!this.#listener) return Promise.reject(this.#closed())
+    if (!this.#listener) return Promise.reject(boxClosed(this.name))
     return this.#attempt(async () => {
       const found = await this.#operator.limiters(isMeant)
       const reports = await Promise.all(found.map(([limiter, key]) => this.#report(limiter, key)))
@@ -289,9 +289,5 @@ export class RedisEngine implements Engine, RedisServer {
       if (failure instanceof IndeterminateError) this.#requests.answerLost()
       throw failure
     }
-  }
-
-  #closed(): ClosedError {
-    return new ClosedError('the box was closed', { engine: this.name })
   }
 }

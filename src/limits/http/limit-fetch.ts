@@ -1,6 +1,6 @@
 import { systemClock } from '../../base/clock.js'
 import { milliseconds, type Duration } from '../../base/duration.js'
-import { aboutTask, InvalidArgumentError, shown } from '../../base/errors.js'
+import { withTaskBegan, InvalidArgumentError, shown } from '../../base/errors.js'
 import { checkOptions, flag } from '../../base/options.js'
 import { checkedInteger, LEAP_YEAR, WAIT_BOUNDS } from '../limit-options.js'
 import { pauseAskedFor, saysWhenToRetry } from './pause.js'
@@ -145,7 +145,7 @@ async function acquirePermit(
     return await limiter.acquire(1, { ...(signal && { signal }), ...(wait !== undefined && { wait }) })
   } catch (error) {
     signal?.throwIfAborted()
-    throw aboutTask(error, false)
+    throw withTaskBegan(error, false)
   }
 }
 

@@ -7,7 +7,7 @@ import {
   type PermittedEvent,
   type RefusedEvent,
 } from '../../base/diagnostics.js'
-import { BusyError, ClosedError, InvalidArgumentError, shown } from '../../base/errors.js'
+import { boxClosed, BusyError, InvalidArgumentError, shown, type ClosedError } from '../../base/errors.js'
 import { checkKey, MAX_KEY_LENGTH } from '../../base/options.js'
 import { printedAs } from '../../base/printed.js'
 import { needsReceiver } from '../../base/receiver.js'
@@ -193,7 +193,7 @@ export class BoxLimiters {
 
   /** Closes all limiters, because the box is closed. */
   async close(): Promise<void> {
-    this.#closed = new ClosedError('the box was closed', { engine: this.#source.engine })
+    this.#closed = boxClosed(this.#source.engine)
     this.#sweeper?.cancel()
     const byKey = [...this.#families.values()].flatMap(family => [...family.byKey.values()])
     for (const permits of byKey) permits.shut(this.#closed)

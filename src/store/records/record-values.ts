@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { CommitOutcome, ReadOutcome, ReadSet, Write } from '../../engine/contract.js'
 import { WriteQueue } from '../../base/write-queue.js'
 import { InvalidArgumentError, LostError } from '../../base/errors.js'
-import type { AcquireRequest } from '../../core/lock-options.js'
+import type { AcquireTerms } from '../../core/lock-options.js'
 import type { LocalQueue } from '../../core/local-queue.js'
 import type { Session } from '../../core/session.js'
 import type { HeldValues, Values } from '../values.js'
@@ -51,7 +51,7 @@ export class RecordValues implements Values {
     return version === undefined ? this.#writes.run(write.key, execute) : execute()
   }
 
-  async hold(queue: LocalQueue, request: AcquireRequest, what: ReadSet): Promise<HeldValues> {
+  async hold(queue: LocalQueue, request: AcquireTerms, what: ReadSet): Promise<HeldValues> {
     const grant = await this.#session.acquire(queue, request)
     const release = (): Promise<void> => grant.release().catch(() => undefined)
     try {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { problemOf } from '../../../src/http/index.js'
 import * as signalbox from '../../../src/index.js'
 import {
-  aboutTask,
+  withTaskBegan,
   BusyError,
   lostBeforeEnd,
   LostError,
@@ -69,7 +69,9 @@ test.each(
   'a %s with a taskBegan of %s has the status, the Retry-After and the text of the table',
   (_, began, Class) => {
     const error = new Class('text', {})
-    const { status, headers, document } = problemOf(began === undefined ? error : aboutTask(error, began))!
+    const { status, headers, document } = problemOf(
+      began === undefined ? error : withTaskBegan(error, began),
+    )!
     const parts = [
       String(status),
       ...(headers['Retry-After'] === '1' ? ['retry'] : []),
@@ -89,7 +91,7 @@ test('a task that ended although its grant was lost was done', () => {
 })
 
 test('a document says whether the work was begun', () => {
-  const problem = problemOf(aboutTask(new TimedOutError('too late'), false))
+  const problem = problemOf(withTaskBegan(new TimedOutError('too late'), false))
   expect(problem).toEqual({
     status: 503,
     headers: { 'Content-Type': 'application/problem+json', 'Retry-After': '1' },
@@ -102,7 +104,7 @@ test('a document says whether the work was begun', () => {
       taskBegan: false,
     },
   })
-  expect(problemOf(aboutTask(new LostError('lost'), true))!.document.taskBegan).toBe(true)
+  expect(problemOf(withTaskBegan(new LostError('lost'), true))!.document.taskBegan).toBe(true)
   expect(problemOf(new BusyError('busy'))!.document).not.toHaveProperty('taskBegan')
 })
 

@@ -5,8 +5,8 @@ import {
   SessionExpiredError,
   ZooKeeper,
 } from '../index.js'
-import { ClosedError, UnavailableError } from 'signalbox'
-import { Reconnector, inTime, type Awaitable } from 'signalbox/engine'
+import { UnavailableError } from 'signalbox'
+import { Reconnector, boxClosed, inTime, type Awaitable } from 'signalbox/engine'
 import type { BoxContext } from './box-context.js'
 import { makeFolders } from './folders.js'
 
@@ -118,7 +118,7 @@ export class BoxSession {
 
   #assertOpen(): void {
     if (this.#reconnector.isClosed)
-      throw new ClosedError('the box was closed', { engine: this.#box.place.name })
+      throw boxClosed(this.#box.place.name)
   }
 
   /** Creates the box's own node. Replaces the one of its previous session if that still exists. */

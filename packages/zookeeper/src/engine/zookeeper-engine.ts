@@ -1,6 +1,6 @@
-import { ClosedError } from 'signalbox'
 import {
   afterSilence,
+  boxClosed,
   type Alive,
   type Awaitable,
   type Clock,
@@ -72,7 +72,7 @@ export class ZooKeeperEngine implements Engine {
   submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
   submit(operation: Operation): Awaitable<unknown> {
     const parts = this.#parts
-    if (!parts) return Promise.reject(this.#closed())
+    if (!parts) return Promise.reject(boxClosed(this.name))
     // It sends nothing, and after a freeze it must come before the requests expire.
     if (operation.type === 'alive') return parts.requests.alive(operation)
     // If the session has ended, no request can find out whether a write in it was applied. All operations wait alike,
@@ -83,7 +83,7 @@ export class ZooKeeperEngine implements Engine {
   }
 
   async wallClock(): Promise<number> {
-    if (!this.#parts) throw this.#closed()
+    if (!this.#parts) throw boxClosed(this.name)
     try {
       return await this.#parts.admin.time()
     } catch (error) {
@@ -153,10 +153,6 @@ export class ZooKeeperEngine implements Engine {
         stores.unwatch(operation.key)
         return undefined
     }
-  }
-
-  #closed(): ClosedError {
-    return new ClosedError('the box was closed', { engine: this.name })
   }
 }
 
