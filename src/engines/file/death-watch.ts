@@ -28,10 +28,10 @@ interface Waiting {
 }
 
 /**
- * Watches the threads with sessions for which requests of this thread wait, and frees what these sessions held as soon
- * as they are dead. A request far back in a queue watches only the sessions at both ends of the queue, because otherwise
- * each of N waiters would keep N connections. If all of these have left, the regular visit of the next thread, which
- * each thread makes, finds a dead session.
+ * Watches the threads whose sessions are ahead of waiting requests of this thread. When such a thread dies, frees
+ * everything that its sessions held. A request far back in a queue watches only the sessions at both ends of the queue,
+ * because otherwise each of N waiters would keep N connections. After all of these have left, only the regular visits
+ * find a dead session between them: each thread checks the next one.
  */
 export class DeathWatch {
   readonly #mailbox: Mailbox
@@ -52,7 +52,7 @@ export class DeathWatch {
     this.#sessions = sessions
   }
 
-  /** Frees what the dead ones among these threads held. Makes one connection at a time. Never rejects. */
+  /** Frees everything that the dead ones of these threads held. Makes one connection at a time. Never rejects. */
   async visit(addresses: readonly string[]): Promise<void> {
     for (const address of addresses) {
       if (this.#stopped) return
@@ -76,7 +76,7 @@ export class DeathWatch {
     }
   }
 
-  /** A box of this thread has left: its requests no longer wait. */
+  /** Forgets the requests of a box of this thread that has left. */
   left(session: string): void {
     // mutant: left-box-waits
     for (const [id, waiting] of [...this.#behind]) if (waiting.session === session) this.#forget(id)

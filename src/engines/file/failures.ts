@@ -5,7 +5,7 @@ import { UnclearCommitError } from './transactions.js'
 /** How long an operation waits for the database, in milliseconds. */
 export const PATIENCE = 10_000
 
-/** The operation that writes a commit to the disk, as in an error after "could not". */
+/** The write of a commit to the disk, as in an error after "could not". */
 export const SYNC = 'write a commit to the disk'
 
 /** Reasons for an error, by the error codes of SQLite and of the system. */

@@ -71,7 +71,7 @@ export class FileAccess {
     )
   }
 
-  /** Removes the access of others to a file of this user: earlier versions created files that every user may use. */
+  /** Removes permissions from a file of this user that a new file would not have, as after a change of the folder's. */
   limitExisting(path: string, { uid, gid, mode }: Stats): void {
     if (uid !== process.geteuid?.()) return
     const limited = mode & PERMISSIONS & (gid === this.#gid ? this.#mode : FOR_OWNER)
@@ -85,7 +85,8 @@ export class FileAccess {
   }
 
   /**
-   * Returns the mode of a file. Only members of the folder's group can give it a file; otherwise it is for its owner.
+   * Returns the mode of a file, after `give` has set its owner and group. Only members of the folder's group may do
+   * that; otherwise the file is for its owner alone.
    */
   #modeAfter(give: () => void): number {
     try {

@@ -32,8 +32,9 @@ export class FileEngine extends StateEngine {
   #leaving: Promise<void> | undefined
 
   /**
-   * @param clock the same in all processes. Leases in the folder use it, although it may not count sleep. All processes
-   * of the machine sleep at once, and a holder's own clock, which counts sleep, ends its grant no later.
+   * @param clock the same in all processes. It measures the leases in the folder, although it may stop while the
+   * machine sleeps. All processes sleep at the same time, and a holder's own clock, which counts sleep, ends its grant
+   * no later.
    */
   constructor(
     readonly name: string,

@@ -31,7 +31,7 @@ export class FileState implements EngineState {
   /** The requests of the operation, by ID. Their claims show where to look up a request. */
   #about: ReadonlyMap<string, LockRequest> = new Map()
 
-  /** @param rowSize see `NarrowRequests`; smaller in tests. */
+  /** @param rowSize number of requests in the row of a key. Tests use a smaller one. */
   constructor(connection: Connection, rowSize?: number) {
     this.#dataVersion = connection.prepare('pragma data_version')
     this.#counter = new Counter(connection)

@@ -15,10 +15,10 @@ interface Owned {
 
 /**
  * Returns which untrusted user owns a folder or a part of its path, or may replace its files; undefined if there is
- * none. Trusted are this user, root, and the members of a group of this user that may write the folder. Root also
- * trusts the owner of another user's folder, because its administrator has chosen it, but not in a place where every
- * user may create folders. The owner of a folder decides what its group may do, even if an ACL shows its mask in place
- * of the permissions of the group.
+ * none. This user trusts root, and the members of its groups that may write the folder. Root also trusts the owner of
+ * another user's folder, because its administrator has chosen it, but not in a place where every user may create
+ * folders. The owner of a folder decides what its group may do, even if an access control list shows its mask as the
+ * permissions of the group.
  * @param folder an absolute path that exists
  */
 export async function untrustedPathOf(folder: string): Promise<string | undefined> {

@@ -32,7 +32,7 @@ export class LimitRows {
       .map(row => row[0] as string)
   }
 
-  /** @param forgottenIn when the state can be deleted: in this number of milliseconds, by the wall clock. */
+  /** @param forgottenIn time until the state can be deleted, in milliseconds of the wall clock. */
   put(name: string, state: LimiterState, forgottenIn: number): void {
     const sql = this.#statements()
     const now = Date.now()

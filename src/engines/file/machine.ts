@@ -19,7 +19,7 @@ export async function thisMachine(): Promise<Machine> {
       return { bootId: stdout.trim(), namespaces: 'macos' }
     }
   } catch (cause) {
-    // The error does not concern this file.
+    // The process or the system has too many open files, whichever file it reads.
     if (isOutOfFiles(cause)) throw cause
     throw new UnavailableError('could not read the boot ID and the namespaces; see the cause', { cause })
   }

@@ -13,9 +13,9 @@ import { SocketFolder } from './socket-folder.js'
 /** Number of connections above which idle ones are closed. */
 const MAX_KEPT = 8
 
-/** The file names of sockets in the folder. Any other text is no address. */
+/** The file names of sockets in the folder. Any other text is not an address. */
 const ADDRESS = /^[0-9a-f]{24}\.box$/
-/** The file names of sockets, also of those that do not listen yet. */
+/** The file names of sockets, including those that do not listen yet. */
 const SOCKET = /^[0-9a-f]{24}\.(box|new)$/
 /** Age from which a socket file without a listener is an orphan, in milliseconds. A younger one may get a listener. */
 const OLD = 60_000

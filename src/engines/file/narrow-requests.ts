@@ -19,7 +19,7 @@ const ROW_SIZE = 8
 /** Number of requests of a tail that are read together. */
 const PAGE = 32
 
-/** The requests for one key. */
+/** The queue of a key: the requests that claim only this key. */
 interface Queue {
   readonly key: string
   /** The requests in the row of the key. `flush` refills it from the tail, so it is empty only if the tail is, too. */
@@ -31,9 +31,9 @@ interface Queue {
 }
 
 /**
- * The requests for one key. The first ones in the queue of a key share one row. Each of the others, the tail of the
- * queue, has a row of its own. Rows are read when they are needed, and stay in memory across transactions until another
- * process writes. Finding, adding, changing or removing a request costs O(log requests).
+ * The requests that claim a single key. The first ones in the queue of a key share one row. Each of the others, the
+ * tail of the queue, has a row of its own. Rows are read when they are needed, and stay in memory across transactions
+ * until another process writes. Finding, adding, changing or removing a request costs O(log requests).
  */
 export class NarrowRequests {
   readonly #sql: ReturnType<typeof statements>
@@ -170,7 +170,7 @@ export class NarrowRequests {
     return this.#sql.keys.all(prefix, prefix).map(row => row[0] as string)
   }
 
-  /** Returns the requests of a session, and some of others. Skips queues that can't be read, to find all the others. */
+  /** Returns the requests of a session, and some of other sessions. Skips queues that can't be read. */
   near(session: string): Request[] {
     // An entry is JSON, with the session in quotes. An entry of another session may have the same text as its label.
     const text = JSON.stringify(session)

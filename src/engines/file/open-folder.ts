@@ -42,7 +42,7 @@ interface OpenedParts {
 interface FolderParts extends OpenedParts {
   readonly machine: Machine
   readonly sqlite: Sqlite
-  /** Makes the next box open the folder anew. */
+  /** Makes the next box open the folder again. */
   readonly forget: () => void
 }
 
@@ -190,9 +190,9 @@ export class OpenFolder {
   }
 
   /**
-   * Frees what dead sessions held, even if no other box waits for their keys. Checks the threads after this one, in the
-   * order of their addresses, up to the next live one. So each dead thread is checked by one live thread, and each live
-   * thread checks only one other live thread. Never rejects.
+   * Frees everything that dead sessions held, even if no box waits for their keys. Checks the threads after this one,
+   * in the order of their addresses, up to the next live one. So each dead thread is checked by one live thread, and
+   * each live thread checks only one other live thread. Never rejects.
    */
   async #visitNext(): Promise<void> {
     let visited: string | undefined
@@ -224,7 +224,7 @@ export class OpenFolder {
     await closeFiles(this.#sqlite, this.database, this.#openLock)
   }
 
-  /** Returns false if the box must open the folder anew, as if it were in a process of its own. */
+  /** Returns false if the box must open the folder again, as if it were in a process of its own. */
   #enter(): boolean {
     const isUsable =
       !this.#isClosed && !this.database.hasFailed && replacedOf(this.database.files.all) === undefined

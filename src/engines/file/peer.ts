@@ -193,7 +193,8 @@ export class Peer {
 
   #mayWrite(frame: Buffer): boolean {
     if (!this.#connected || this.#unread + unitsOf(frame.length) > WINDOW) return false
-    // It is larger only if the system's buffers are tiny, or a receiver acknowledges units that it has not read.
+    // The length is greater only if the system's buffers are tiny, or if a receiver acknowledges units before it reads
+    // them.
     return this.#socket!.writableLength <= MAX_FRAME_SIZE
   }
 

@@ -59,7 +59,7 @@ export function phaseOf(stored: StoredPhase): Pick<Request, 'phase' | 'isCovered
 /** Separates the entries. The JSON of an entry has no line breaks. */
 const SEPARATOR = ',\n'
 
-/** Returns the JSON of requests for one key. The text of most of them is known. */
+/** Returns the JSON of requests for one key. Reuses the text of unchanged ones. */
 export function queueText(queue: readonly NarrowEntry[]): string {
   return `[${queue.map(entry => (entry.request.text ??= entryText(entry))).join(SEPARATOR)}]`
 }

@@ -1,9 +1,9 @@
 import type { Connection } from './driver.js'
 
 /**
- * Deletes the expired rows of a table, one chunk after another. Each time that half as many rows as a chunk has were
- * written, the next chunk is checked, so each written row costs the check of two. The database stores where the next
- * chunk begins, because many processes write only a few rows before they end.
+ * Deletes the expired rows of a table, one chunk after another. After each half a chunk of written rows, it checks the
+ * next chunk, so each written row costs the check of two. The database stores where the next chunk begins, because many
+ * processes write only a few rows before they end.
  */
 export class Sweep {
   readonly #connection: Connection

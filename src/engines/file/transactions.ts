@@ -28,7 +28,8 @@ interface Done {
 /** How long one transaction accepts further work, in milliseconds. */
 const BATCH = 2
 /**
- * Transactions begin at the end of a tick. One in this number lets the event loop turn before, so sockets can't starve.
+ * Transactions begin at the end of a tick. One in this number first lets the event loop turn, so that sockets don't
+ * starve.
  */
 const TICKS = 8
 
@@ -69,7 +70,7 @@ export class Transactions {
     return this.#enqueue(work, false)
   }
 
-  /** As `run`, in a transaction of its own. */
+  /** Like `run`, in a transaction of its own. */
   runAlone<T>(work: () => T): Promise<T> {
     return this.#enqueue(work, true)
   }

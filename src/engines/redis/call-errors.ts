@@ -84,7 +84,7 @@ export class CallErrors {
     return this.#unreadable(`the limit ${key}`, this.#names.limit(limiter), key, error)
   }
 
-  /** The error of an operation that failed alone in its call. */
+  /** The error of one operation of a call. */
   refused(operation: ServerOperation, { message, unreadable }: OperationFailure): Error {
     const key = titleOf(operation)
     if (unreadable !== undefined) return this.#unreadableStore(unreadable, key)
@@ -98,7 +98,7 @@ export class CallErrors {
       : error
   }
 
-  /** The error of an operation that was executed, but that too few replicas have. */
+  /** The error of an operation that was executed, but reached too few replicas. */
   unsafe(operation: ServerOperation, { why, cause }: Missed): Error {
     const key = titleOf(operation)
     return new IndeterminateError(`${this.#engine} applied the change to ${String(key)}, but ${why}`, {

@@ -3,7 +3,7 @@ import type { RedisLink } from './clients/redis-link.js'
 import type { Names } from './names.js'
 
 /**
- * Returns the URL to open instead if a link to one server leads to a node of a Redis Cluster, which refuses calls with
+ * Returns the URL to open instead if a link to one server leads to a node of a Redis Cluster, which rejects calls with
  * keys in several hash slots. Otherwise, and if the server gives no clear answer, returns undefined.
  */
 export async function clusterUrl(link: RedisLink, names: Names): Promise<string | undefined> {

@@ -18,7 +18,7 @@ const unheld: Again = answered => answered
  */
 export class CodeCalls {
   readonly #link: RedisLink
-  /** False once a server has refused functions permanently. */
+  /** False once a server has rejected functions permanently. */
   #hasFunctions = true
 
   constructor(link: RedisLink) {
@@ -69,11 +69,11 @@ export class CodeCalls {
     return again(this.#link.call(route, ['EVAL', code.script, ...args]))
   }
 
-  /** Whether the server refuses functions, for now or permanently, but may execute the script. */
+  /** Whether the server rejects functions, for now or permanently, but may execute the script. */
   #refuses(error: unknown): boolean {
     if (!(error instanceof RedisReplyError)) return false
-    // It then refuses every function, but of a script only the commands that need memory or write. If that state ends
-    // at once, a later call may be executed before this one.
+    // In such a state, the server rejects every function, but in a script only the commands that need memory or write.
+    // If the state ends at once, a later call may be executed before this one.
     if (FOR_NOW.has(error.code)) return true
     const isForGood = NO_SUCH_COMMAND.test(error.message)
     if (isForGood) this.#hasFunctions = false

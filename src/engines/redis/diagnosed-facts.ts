@@ -12,9 +12,9 @@ export interface RedisFacts extends ClockFacts {
   readonly version: string | undefined
   readonly role: string | undefined
   readonly replicas: number
-  /** The reply to `CONFIG GET`, by name; fields of INFO where `CONFIG GET` is refused. */
+  /** The reply to `CONFIG GET`, by name; fields of INFO if `CONFIG GET` is rejected. */
   readonly settings: ReadonlyMap<string, string>
-  /** The error messages of commands that it refused. */
+  /** The error messages of commands that it rejected. */
   readonly refusals: readonly string[]
 }
 

@@ -32,7 +32,10 @@ export function linkTo(
   }
 }
 
-/** Makes links over an existing client. They use its connections for commands, and open further ones like them. */
+/**
+ * Makes links over an existing client. Commands go over its connections if it offers them. All other connections are
+ * opened with the client's options.
+ */
 export function linkOver({ client, kind }: Existing, timeouts = DEFAULT_TIMEOUTS): LinkMaker {
   return listener => {
     const parts = { name: client.name, listener, clock: systemClock, timeouts }
@@ -50,9 +53,9 @@ export function linkOver({ client, kind }: Existing, timeouts = DEFAULT_TIMEOUTS
 }
 
 /**
- * Makes links as {@link linkTo} does, which share their connections with other links to the same servers. With
- * `minReplicas` each link has its own: while a server waits for replicas, it executes nothing else on the same
- * connection.
+ * Makes links like those of {@link linkTo}, but they share their connections with other links to the same servers. With
+ * `minReplicas`, each link has its own connections, because a server that waits for replicas executes nothing else on
+ * the same connection.
  */
 export function sharedLinkTo(place: RedisPlace, connect: ClientPackage): LinkMaker {
   const { login, name, options, server } = place

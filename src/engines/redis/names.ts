@@ -1,6 +1,9 @@
 import { slotOf, tagOf } from './slot.js'
 
-/** The names of everything that one call can reach: one hash slot on Cluster, otherwise all. */
+/**
+ * The names of the keys and channels that all requests of a hash slot share; without Cluster, all requests. Each call
+ * is for one of these groups. A group of readers, in `table-records.lua`, is something else.
+ */
 export interface Group {
   /** The counter of numbers and versions; also the route of calls. */
   readonly numbers: string
@@ -12,7 +15,9 @@ export interface Group {
   readonly channels: string
 }
 
-/** Every name contains the version of the layout, so that another version never uses these keys. */
+/**
+ * Every name except a held key contains the version of the layout, so that another version never uses the same keys.
+ */
 const LAYOUT = 'signalbox:1:'
 /** Part of every name except those of held keys. */
 export const OWN = `${LAYOUT}{`
@@ -117,12 +122,12 @@ export class Names {
     return `${escaped(this.#prefix + start)}*`
   }
 
-  /** A pattern for SCAN that finds the requests of all groups. */
+  /** A pattern for SCAN that finds the hashes with the requests of all slots. */
   get requestsPattern(): string {
     return `${escaped(this.#prefix + LAYOUT)}*:requests`
   }
 
-  /** The group that a name found by {@link requestsPattern} belongs to. */
+  /** The names of the slot of a name that {@link requestsPattern} finds. */
   groupOfRequests(name: string): Group {
     return groupAt(name.slice(0, -'requests'.length))
   }

@@ -60,10 +60,10 @@ export class OwnRequests {
   readonly #late: LateRequests
   readonly #own = new Map<string, Own>()
   #sweepAt = MIN_SWEPT
-  /** The channels with messages about them, and those of the channels that are subscribed. */
+  /** The channels with messages about these requests, and those of the channels that are subscribed. */
   readonly #channels = new Set<string>()
   readonly #subscribed = new Set<string>()
-  /** The channels whose subscription is under way: several round trips to a distant server. */
+  /** The channels whose subscription is under way, which takes several round trips. */
   readonly #entering = new Set<string>()
   #session = ''
   #listener: Listener | undefined

@@ -6,7 +6,7 @@ import { OWN } from './names.js'
 export interface RedisOptions {
   /** Prefix of all keys and channels in Redis. Default: none. */
   readonly prefix?: string
-  /** Minimum number of replicas that must have a grant, a renewal or a commit before it counts. Default: 0. */
+  /** Minimum number of replicas that must receive a grant, renewal or commit before it is confirmed. Default: 0. */
   readonly minReplicas?: number
   /**
    * The format of held locks, which other clients see: a string as `SET key value NX PX` sets it (default), or the hash

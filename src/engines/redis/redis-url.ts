@@ -6,7 +6,7 @@ import { redisOptions, type RedisOptions } from './redis-options.js'
 
 /** A parsed URL with a scheme of {@link REDIS_SCHEMES} or {@link VALKEY}. */
 export interface RedisPlace {
-  /** For messages: the URL without user, password and query. */
+  /** For errors and logs: the URL without user, password and query. */
   readonly name: string
   readonly server: RedisServerPlace
   readonly login: Login

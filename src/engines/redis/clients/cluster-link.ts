@@ -46,7 +46,7 @@ export class ClusterLink implements RedisLink {
   connect(): Promise<void> {
     return this.#reached(async () => {
       await this.#topology.look()
-      // One master may be down while the others work; its slots are looked for when they are needed.
+      // One master may be down while the others work. The cluster is examined again when its slots are needed.
       await Promise.any(this.#topology.masters.map(node => this.#nodes.to(node).connect()))
     })
   }
@@ -103,7 +103,7 @@ export class ClusterLink implements RedisLink {
     this.#subscriptions.close()
   }
 
-  /** Runs a task that some node must answer. @throws UnavailableError when none does */
+  /** Runs a task that needs an answer of any node. @throws UnavailableError when none answers */
   async #reached(work: () => Promise<void>): Promise<void> {
     try {
       await work()

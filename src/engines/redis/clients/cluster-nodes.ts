@@ -12,7 +12,7 @@ const IDLE = 60_000
 
 const LOOK = ['CLUSTER', 'SLOTS']
 
-/** How the nodes of a cluster are found and reached. They are named by `host:port`. */
+/** Finds the nodes of a cluster and connects to them. They are named by `host:port`. */
 export interface ClusterAccess {
   /** Some of the nodes. Each of them can name the others. */
   seeds(): Promise<readonly string[]>

@@ -12,17 +12,17 @@ export class RedisReplyError extends Error {
   }
 }
 
-/** Where a server listens on a network. */
+/** Network address of a server. */
 export interface NetworkAddress {
   readonly host: string
   readonly port: number
   readonly tls: boolean
 }
 
-/** Where a server listens: on a network or at a unix socket. */
+/** Network address, or path of a Unix socket. */
 export type Address = NetworkAddress | { readonly path: string }
 
-/** The user that a connection is for, and which of the server's databases it works on. */
+/** Credentials and database of a connection. */
 export interface Login {
   readonly username: string | undefined
   readonly password: string | undefined
@@ -44,14 +44,14 @@ export interface ConnectionListener {
  * rest, once for both.
  */
 export interface Connection {
-  /** Writes a command at once. Rejects with RedisReplyError for an error reply, with anything else when it was lost. */
+  /** Writes a command at once. Rejects with RedisReplyError for an error reply, or with another error after a loss. */
   send(args: readonly string[]): Promise<Reply>
   /** Subscribes to a channel; to a sharded one with SSUBSCRIBE. Rejects as {@link send} does. */
   subscribe(channel: string, sharded: boolean): Promise<void>
   unsubscribe(channel: string, sharded: boolean): Promise<void>
-  /** Sets whether the process has to stay alive for this connection. A new connection keeps it alive. */
+  /** Sets whether the connection keeps the process running, as `ref` and `unref` do. Default: true. */
   keepAlive(wanted: boolean): void
-  /** Ends it at once. Commands that were not answered reject. */
+  /** Ends the connection at once. Commands without a reply reject. */
   destroy(): void
 }
 

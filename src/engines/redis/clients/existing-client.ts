@@ -1,14 +1,11 @@
 import type { Connect, Reply } from './connection.js'
 
-/**
- * Whether an existing client is connected, connecting, waiting for a call to connect, or not connected until its owner
- * connects it.
- */
+/** State of an existing client. `idle` connects on `wake`. Only its owner can connect one that is `closed`. */
 export type ClientStatus = 'ready' | 'connecting' | 'idle' | 'closed'
 
 /** The common part of existing clients of one server and of a cluster. */
 interface ExistingClient {
-  /** For messages: the address without passwords. */
+  /** For errors and logs: the address without passwords. */
   readonly name: string
   /** The prefix that the client adds to every key, except in commands that are sent through this interface. */
   readonly keyPrefix: string

@@ -26,7 +26,7 @@ export interface ExistingCommandsParts {
 /**
  * Commands over an existing client, which connects and reconnects as its owner configured it. A command is passed to
  * the client only if it can be sent at once, so that none waits in the client's own queue. Later events in the client
- * are unknown here, so every failure except an answer is indeterminate.
+ * are unknown here, so every failure except an error reply is indeterminate.
  *
  * Most clients stay connected permanently to a master that was demoted, or to a server that has stopped answering. Only
  * their owners may close these connections. So from then on commands use a connection of our own, with the client's

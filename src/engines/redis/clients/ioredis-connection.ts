@@ -46,7 +46,7 @@ export const PASSIVE_OPTIONS = {
 }
 
 /**
- * Makes connections by the class `Redis` of ioredis. They speak RESP2, in which all servers and both versions reply
+ * Makes connections with the class `Redis` of ioredis. They speak RESP2, in which all servers and both versions reply
  * alike.
  */
 export function ioredisPackage(Redis: IoredisClass): ClientPackage {
@@ -94,7 +94,7 @@ export async function connectIoredis(
   return new IoredisConnection(client, listener)
 }
 
-/** Ends a client at once. By itself it would wait for the other end to close the connection, too. */
+/** Ends a client at once. Its own `disconnect` would wait for the other end to close the connection, too. */
 function end(client: IoredisClient): void {
   // A client that has ended would set a timer for its former connection, which keeps the process alive.
   if (client.status === 'end') return

@@ -63,7 +63,7 @@ export const SEND_OPTIONS = {
   typeMapping: { 37: Array, 126: Array, 44: String },
 }
 
-/** Makes connections by `createClient` of node-redis. They speak RESP2, as those of ioredis do. */
+/** Makes connections with `createClient` of node-redis. They speak RESP2, as those of ioredis do. */
 export function nodeRedisPackage(createClient: CreateNodeRedisClient): ClientPackage {
   // For each client whose options differ from the last one's, node-redis creates a class with all commands, which takes
   // tens of milliseconds. Duplicates share the class.

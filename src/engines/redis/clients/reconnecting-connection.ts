@@ -8,7 +8,7 @@ import { Reconnecting } from './reconnecting.js'
 import type { ServerCommands } from './redis-link.js'
 
 export interface LastingConnectionParts {
-  /** For messages: the address without passwords. */
+  /** For errors and logs: the address without passwords. */
   readonly name: string
   readonly connect: Connect
   /** Makes a new connection ready. A rejection ends the connection. */
@@ -24,7 +24,7 @@ export interface LastingConnectionParts {
   readonly timeouts: Timeouts
 }
 
-/** Rejects when the server wants a password, still loads its data, or has lost its master. */
+/** Rejects when the server requires a password, still loads its data, or has lost its master. */
 export async function assertReady(connection: Connection): Promise<void> {
   await connection.send(['PING'])
 }
@@ -106,7 +106,7 @@ export class ReconnectingConnection implements ServerCommands {
     connection.destroy()
   }
 
-  /** Ends the connection at once. Commands that were not answered reject. */
+  /** Ends the connection at once. Commands without a reply reject. */
   close(): void {
     this.#failure = new Error('the link was closed')
     this.#attempt?.abort(this.#failure)

@@ -12,10 +12,10 @@ export interface ServerCommands {
    * server may be reachable all the time: connections also break while this process is frozen.
    */
   readonly reconnecting: Promise<void> | undefined
-  /** @throws UnavailableError when the server can't be reached or refuses */
+  /** @throws UnavailableError when the server can't be reached or rejects the connection */
   connect(): Promise<void>
   /**
-   * Sends commands one right after the other over the same connection, and answers as the last one does.
+   * Sends commands one right after the other over the same connection, and resolves with the reply to the last one.
    * Rejects as {@link RedisLink.command} says.
    */
   send(...commands: readonly (readonly string[])[]): Promise<Reply>
@@ -35,19 +35,19 @@ export interface Answered {
 }
 
 /**
- * A client package as the Redis engine uses it: commands in order of sending, and messages of channels. It is the same
- * with ioredis and node-redis, and on one server, behind Sentinels and on a cluster.
+ * Sends commands in order, and receives the messages of channels. It is the same with ioredis and node-redis, and for
+ * one server, a server behind Sentinels, and a cluster.
  */
 export interface RedisLink {
-  /** For messages: the address without passwords. */
+  /** For errors and logs: the address without passwords. */
   readonly name: string
   /** Whether keys live on several masters by hash slot; then every command goes to the master of its `route`. */
   readonly cluster: boolean
-  /** Number of connections that were replaced. */
+  /** Changes when a connection is replaced. */
   readonly epoch: number
   /**
    * Connects, if it isn't connected.
-   * @throws UnavailableError when no server answers in time, or it refuses (wrong password, unknown database).
+   * @throws UnavailableError when no server answers in time, or it rejects the login: wrong password, unknown database.
    */
   connect(): Promise<void>
   /**
@@ -90,7 +90,7 @@ export interface LinkListener {
 export type LinkMaker = (listener: LinkListener) => RedisLink
 
 export interface LinkParts {
-  /** For messages: the address without passwords. */
+  /** For errors and logs: the address without passwords. */
   readonly name: string
   readonly listener: LinkListener
   readonly clock: Clock

@@ -11,14 +11,14 @@ export interface SharedLinkParts {
   readonly key: string
   readonly name: string
   readonly cluster: boolean
-  /** Makes the link that is shared. */
+  /** Creates the shared link. */
   readonly make: LinkMaker
 }
 
 /**
- * Makes links that share the connections of one link. The commands that several boxes send in one tick are then one
- * write of the client and one read of the server, which take longer than the execution of a call. The first link that
- * connects opens the connections, and the last one closes them.
+ * Makes links that share the connections of one link. Commands of one tick, also of several boxes, share one write to
+ * the socket, which costs more than a call. The first link that connects opens the connections, and the last one closes
+ * them.
  */
 export function sharedLink(parts: SharedLinkParts): LinkMaker {
   return listener => new LinkUse(parts, listener)
@@ -74,7 +74,7 @@ class SharedLink {
   }
 }
 
-/** The use of a shared link by one engine, from when it connects. */
+/** The link of one engine, which uses a shared link once it has connected. */
 class LinkUse implements RedisLink {
   readonly #parts: SharedLinkParts
   readonly #listener: LinkListener

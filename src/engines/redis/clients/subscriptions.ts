@@ -82,7 +82,7 @@ export class Subscriptions {
     )
   }
 
-  /** Tests the connection regularly: one that only listens does not notice by itself that the server is gone. */
+  /** Sends regular pings: a connection that only listens does not notice by itself that the server is gone. */
   #beat(): void {
     this.#heartbeat?.cancel()
     const { clock, timeouts } = this.#parts

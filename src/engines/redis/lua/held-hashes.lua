@@ -40,7 +40,7 @@ end
 local function expire(key, lease) call('PEXPIRE', key, lease) end
 
 -- Frees the key, and wakes the waiters of Redisson as the unlocks of RLock and RFairLock do. If this session may not
--- publish, the key is free nevertheless, and they wait until their own time is over.
+-- publish, the key is free nevertheless, and they retry after their own timeout.
 local function clear(key)
   call('DEL', key)
   texts[key] = false

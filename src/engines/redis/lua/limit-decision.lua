@@ -1,13 +1,13 @@
 -- Part of the limiters' code: reads the arguments of a call, decides about its units, and explains.
 local session, number, horizon, wanted, pause, asked, before
 
--- Whether one count serves both limits.
+-- Whether both limits count alike, so that one can begin with the count of the other.
 local function countsAlike(one, other)
   if one.kind ~= 'calendar' then return other.kind ~= 'calendar' end
   return other.kind == 'calendar' and one.per == other.per and one.zone == other.zone
 end
 
--- The record whose count a new limit begins with.
+-- The record from which a new limit copies its count: of those that count alike, the one with the longest memory.
 local function sourceFor(record)
   local source, longest = nil, 0
   for _, other in ipairs(state.records) do
@@ -26,14 +26,14 @@ local function name(record)
   if #namers < MAX_NAMERS then namers[#namers + 1] = session else record.namers = nil end
 end
 
--- Removes this session, which uses other limits than this one.
+-- Removes this session from the users of a limit.
 local function withdraw(record)
   for place, other in ipairs(record.namers or {}) do
     if other == session then return table.remove(record.namers, place) end
   end
 end
 
--- Whether grants that keep the first limit always keep the other, too.
+-- Whether all grants that `one` allows are allowed by `other`.
 local function implies(one, other)
   if one.limit > other.limit or memoryOf(one) < memoryOf(other) then return false end
   if other.kind == 'sliding' then return one.kind ~= 'calendar' end
@@ -56,12 +56,12 @@ local function begin(record)
   end
 end
 
--- The limits in force, those that this caller does not use, and all that are kept. Returned permits that other
--- processes may get, with their times. Permits that were reserved for a later instant than `firm` keep all limits.
--- `lead` is by how much the requested hold exceeds that of the limits, in milliseconds.
+-- The limits in force (`live`), those that this caller does not use, and all that are kept. `spare` has the returned
+-- permits that other processes may get, with their times. Permits that were reserved for a later instant than `firm`
+-- obey all limits. `lead` is the excess of the requested hold over that of the limits, in milliseconds.
 local live, unnamed, all, spare, firm, lead
 
--- Whether another record has the whole count of this one.
+-- Whether another record counts everything that this one counts.
 local function isCovered(record, place)
   for _, other in ipairs(live) do
     if countsAlike(record, other) and memoryOf(other) >= memoryOf(record) then return true end
@@ -237,7 +237,7 @@ local function decide()
   if returns > 0 then
     state.calls[session] = { number, now }
     for other, its in pairs(state.calls) do
-      -- By then its returned permits no longer count, or its connection no longer exists.
+      -- A call repeated that late changes nothing: its returned permits no longer count, or its connection is closed.
       if now - its[2] > 60000 then state.calls[other] = nil end
     end
   end

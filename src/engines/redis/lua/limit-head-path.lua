@@ -1,8 +1,8 @@
 -- The fast path, for a single sliding limit above MAX_EXACT permits. It applies if the newest entry of the log is so
 -- recent that the requested permits share it, as nearly all do at a high rate. It reads only the head, and writes only
--- its time and total. It also sets the first character to 2: the next call that reads the whole state updates the
--- entry. The state expires late enough for every grant that can share the entry. A caller that wants a longer hold than
--- that of the limit never takes this path: it is so far away that its calls are few.
+-- its time and total. It also sets the first character to 2, so that the next call that reads the whole state updates
+-- the entry. The state expires late enough for every grant that can share the entry. Callers that want a longer hold
+-- than that of the limit never take this path: they are far away, so their calls are few.
 --
 -- The head: 1 or 2, the time from which it applies, total, when the newest entry began, for how long it can be shared,
 -- limit, permits dropped, hold, end of the pause, length of the rest, and the rest: the ID, and between NULs the
@@ -13,7 +13,7 @@ local function decideByHead()
   local rest = HEAD_LENGTH + #WORDS[9]
   local head = call('GETRANGE', KEY, 0, rest - 1 + NAMERS_LENGTH)
   local form = head:byte(1)
-  -- The state after them has no such texts between NULs.
+  -- The MessagePack that follows contains no session ID between NULs.
   if (form == 49 or form == 50) and head:sub(HEAD_LENGTH + 1, rest) == WORDS[9]
     and (head:find('\0' .. WORDS[1] .. '\0', rest + 1, true) or head:find('\0*\0', rest + 1, true) == rest + 1) then
     local from, total, begunAt, grain, limit, dropped, hold, pausedUntil = unpack(HEAD_FORM, head, 2)

@@ -108,7 +108,7 @@ local sliding, smooth, calendar = {}, {}, {}
 local rules = { sliding = sliding, smooth = smooth, calendar = calendar }
 
 local function memoryOf(record) return record.per + record.guard end
--- Until when a limit is in force if no process uses it again.
+-- Time at which a limit ends unless a process uses it again.
 local function endsAt(record)
   return record.namers and #record.namers == 0 and NEVER or record.seen + IN_FORCE
 end
@@ -167,7 +167,7 @@ function smooth.rebase(record, now)
   record.openAt = min(record.openAt, now + record.per)
 end
 
--- Start and end of the period that contains this time. Of days, it knows only those that the caller has sent.
+-- Start and end of the period that contains this time. Knows only the days that the caller has sent.
 local function periodAt(record, time)
   local days = record.days
   if #days == 0 then

@@ -13,7 +13,7 @@ export class ServerCode {
 
   /**
    * @param code returns a function of the keys, the arguments, and whether it runs as a script
-   * @param flags of the function: with `no-writes`, a replica executes it, too
+   * @param flags of the function. A replica executes only functions with `no-writes`, and rejects all others.
    */
   constructor(code: string, flags: readonly 'no-writes'[] = []) {
     const main = `local main = (function()\n${code}\nend)()\n`

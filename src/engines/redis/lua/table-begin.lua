@@ -17,20 +17,20 @@ local stamp, micros, now
 -- Whether all queues are empty, so that only the held keys matter; and whether another program has written to the key
 -- of the queues.
 local idle, isDamaged
--- Set while an operation is a vote, for which a request asks several servers: the place of the request in the queues,
--- which is the same on all servers, and the minimum number of its grant.
+-- Set while an operation is a vote in a quorum: `order` is the place of the request in the queues, the same on all
+-- servers, and `least` the minimum number of its grant.
 local vote
--- Caches of the requests that were read, and of the first entries of queues: a decision uses them several times.
+-- Caches of the requests that were read, and of the first entries of queues. A decision uses them several times.
 local loaded, fronts
 -- The texts of the held keys that this call has read or written.
 local texts
 -- The times of the last signs of sessions.
 local signs
--- The groups of queues, and the keys whose requests this call examines one by one.
+-- The groups of readers or permit holders, by key; and the keys whose requests this call examines one by one.
 local groups, ungrouped
 -- The latest time until which a request that this call has saved keeps its place; and whether a request was removed.
 local latest, forgotten
--- Whether a call has used these tables since they were created.
+-- Whether a call has used `loaded`, `fronts`, `signs`, `groups` or `ungrouped`, so that `start` must replace them.
 local isUsed = true
 
 local function start(keys, words)

@@ -11,7 +11,7 @@ const CONSTANTS = {
   FOREIGN: "'?'",
   /** A place in the queues ahead of all waiters, for holders. */
   FRONT: "'0000000000000000'",
-  /** Maximum of numbers and expiry times. Up to here all whole numbers are exact. */
+  /** Maximum of numbers and expiry times. Up to it, all integers are exact. */
   NEVER: Number.MAX_SAFE_INTEGER,
   /** Stands for the text of a key that is not a value, because another program has written it. */
   UNREADABLE: "'?'",
@@ -26,9 +26,12 @@ const CONSTANTS = {
  *
  * It differs from the original in where it keeps a grant. The grant of an exclusive lock is the held key itself, a
  * plain string with an expiry. Foreign clients of `SET key value NX PX` see and respect it, and it makes an uncontended
- * lock cheap. A request gets a record, and an entry in the sorted queue of each of its keys, only when it has to wait,
- * when it is shared or takes permits, or when another request waits behind its held key. Even then the held key
- * decides: if the string is missing or belongs to another client, the record is dropped.
+ * lock cheap. A request gets a record, and an entry in the sorted queue of each of its keys, only when it must wait, is
+ * shared, takes permits or has stolen its keys, or when another request waits behind its held key. Even then the held
+ * key decides: if the string is missing or belongs to another client, the record is dropped.
+ *
+ * It also has what the original lacks: groups of readers or permit holders, the votes of a quorum (`vote`), and
+ * records of foreign holders. `docs/internals/redis.md` explains them.
  *
  * Keys: the counter, the queues, the requests and the signs of life of this slot; the keys that operations name, in
  * their order; and the keys that are only read with them. Arguments: the session of the caller; the operations as JSON,
@@ -39,6 +42,23 @@ const CONSTANTS = {
  * @param groupMin minimum number of readers or permit holders that become a group
  */
 export function tableCode(heldKeys = luaFile('held-strings'), groupMin = 16): string {
+  // Each file can use the functions and variables of the files before it:
+  // - table-begin: the variables of a call. start
+  // - table-texts: unreadable, must, digits, place, raise, nextNumber, keepNumber, queuePrefix, queueEntry, begins,
+  //   heldPrefix, parseHeld
+  // - held-strings or held-hashes: seen, left, put, expire, clear
+  // - table-records: notify, load, NONE, frontOf, placeIn, find, lastSign, expiry, setExpiry, silent, dropTime,
+  //   ungroup, sizeTo, group, keepGroup, belongs, joined, without, enter, exit, save, queue, append, forget, take,
+  //   extend, intact, recordHolder
+  // - table-decisions: admits, add, blocked, firstSilent, clearHeld, dropOne, serveOne, serve, drop, dropSilent,
+  //   serveAll, look, sweep, status, hold, holds, holding, remove, forgetForeign, expireUnused
+  // - table-signs: readable, cover, untilExpiry, sign
+  // - table-values: operations, with the functions that execute operations. textsOf, namesOf, isRecorded, read,
+  //   version, held
+  // - table-votes: askToYield, preceded, yield, renumber
+  // - table-locks: unrecordedGrant, areFree, requestOf, enqueue, steal
+  // - table-operator: only operations
+  // - table-run: execute, main
   const levels = [
     [luaFile('table-begin')],
     [luaFile('table-texts'), heldKeys],

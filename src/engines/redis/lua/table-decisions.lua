@@ -12,6 +12,8 @@ local function add(ahead, claim)
   if claim.mode == 'permits' then ahead.permits = ahead.permits + claim.permits end
 end
 
+-- Whether a claim must wait for a request ahead of this one; without a request, for any in the queue. A group in the
+-- queue adds the permits of all its members.
 local function blocked(claim, request)
   local ahead = { permits = 0 }
   for other, its in queue(claim.key) do
@@ -36,13 +38,14 @@ local function firstSilent(claims, request)
   return nil
 end
 
--- Deletes the held keys that still belong to a grant, and returns whether there were any.
+-- Deletes the held keys that still belong to a grant, and returns whether there were any. A group in the queue counts
+-- as another holder, as each of its members would.
 local function clearHeld(grant, recorded)
   local freed = false
   for _, claim in ipairs(grant.claims) do
     local text = seen(claim.held)
     local its = text == SHARED and recorded
-    if claim.mode == 'exclusive' then its = begins(text, mark(grant.id, grant.number))
+    if claim.mode == 'exclusive' then its = begins(text, heldPrefix(grant.id, grant.number))
     elseif its then
       for other, other_claim in queue(claim.key) do
         if other.phase == 'held' and other_claim.mode ~= 'exclusive' then its = false break end
@@ -56,12 +59,14 @@ local function clearHeld(grant, recorded)
   return freed
 end
 
--- Drops a request without serving its keys. Its held keys have expired with it, or belong to another grant already.
+-- Drops a request without serving its keys. Its held keys have expired with it, or already belong to another grant.
 local function dropOne(request)
   forget(request)
   notify('lost', request.id)
 end
 
+-- Reserves the key for all waiters that can be granted. Returns early with a request that must be dropped first. A
+-- group in the queue is neither expired nor silent.
 local function serveOne(key)
   local ahead, passed = { permits = 0 }, nil
   for request, claim in queue(key) do
@@ -130,7 +135,7 @@ end
 
 -- Compares the holders in the queue with the held key, which others may have set, deleted or let expire. Returns the
 -- text of the key if its holder is not in the queue.
--- @param each whether to examine all holders one by one from now on.
+-- @param each whether to examine all holders one by one, instead of a group, for the rest of this call.
 local look
 function look(claim, each)
   if each and not idle then
@@ -148,7 +153,7 @@ function look(claim, each)
         if its.mode ~= 'exclusive' then same = text == SHARED
         elseif request.id == FOREIGN .. claim.key then
           same = text and text ~= SHARED and not begins(text, 'signalbox/1 ')
-        else same = begins(text, mark(request.id, request.number)) end
+        else same = begins(text, heldPrefix(request.id, request.number)) end
         if not same and request.isGroup then return look(claim, true) end
         -- The other holders have the key, too: holders that had lost it were dropped before this one entered.
         if same then holder = request break end
@@ -176,6 +181,8 @@ local function sweep(claims)
   end
 end
 
+-- The answer about a request: its number, or its place and when to check in. If a group holds the key, names the member
+-- in its summary as the holder.
 local function status(request)
   if request.phase == 'held' then return request.number end
   local again, holder = math.huge, nil
@@ -199,9 +206,9 @@ local function status(request)
     if first then again = math.min(again, nearest) end
   end
   local key = request.claims[1].key
-  local text = entry(key, request)
+  local text = queueEntry(key, request)
   local place = placeIn(frontOf(key), text)
-  local before = place and place - 1 or call('ZLEXCOUNT', QUEUES, '[' .. head(key), '(' .. text)
+  local before = place and place - 1 or call('ZLEXCOUNT', QUEUES, '[' .. queuePrefix(key), '(' .. text)
   if request.phase == 'reserved' then again = 0 end
   -- Behind other waiters, the signs of its session are enough.
   again = again < math.huge and math.max(0, math.ceil(again)) or -1
@@ -272,8 +279,8 @@ local function forgetForeign(claims)
 end
 
 -- Removes requests whose sessions never come back. The keys expire a second after the last of their requests, so that
--- their expiry is seldom changed. While other requests keep the keys alive, each change picks some requests at random,
--- and drops the expired ones.
+-- their expiry is seldom extended. While other requests keep the keys alive, each extension picks some requests at
+-- random, and serves the keys of the expired ones.
 local function expireUnused()
   if latest == 0 and not forgotten then return end
   local remaining = call('PTTL', REQUESTS)

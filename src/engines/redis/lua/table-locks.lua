@@ -1,10 +1,10 @@
 -- Part of the table's code: operations of sessions on their requests and grants.
 
--- A grant without a record, which only its held keys show: its number, when it entered the queue, and its details. Nil
--- if there is none.
+-- A grant without a record, which only its held keys show: its number, the time of its enqueue, and its details. Nil if
+-- there is none.
 local function unrecordedGrant(id, claims)
   local text = seen(claims[1].held)
-  if claims[1].mode ~= 'exclusive' or not begins(text, mark(id)) then return nil end
+  if claims[1].mode ~= 'exclusive' or not begins(text, heldPrefix(id)) then return nil end
   local _, granted, since, details = parseHeld(text)
   granted = tonumber(granted)
   if not intact(id, granted, claims) then return nil end
@@ -34,35 +34,36 @@ local function enqueue(request, life)
     return hold(request, claims, false)
   end
   if vote then request.sequence = place(vote.order) end
-  local out, kept = false, {}
+  local isBlocked, heldTexts = false, {}
   for i, claim in ipairs(claims) do
     serve(claim.key)
     local text = look(claim)
     if text then
-      out, kept[i] = true, text
-      if begins(text, mark(id)) then return unrecordedGrant(id, claims) or { 'gone' } end
+      isBlocked, heldTexts[i] = true, text
+      if begins(text, heldPrefix(id)) then return unrecordedGrant(id, claims) or { 'gone' } end
     end
     if claim.mode == 'permits' then
+      -- The claim of a group has the `max` of its members.
       for _, other in queue(claim.key) do
         if other.mode == 'permits' and other.max ~= claim.max then return { 'mismatch', claim.key, other.max } end
       end
     end
   end
-  if not out then
+  if not isBlocked then
     for _, claim in ipairs(claims) do
-      if blocked(claim, vote and request) then out = true break end
+      if blocked(claim, vote and request) then isBlocked = true break end
     end
   end
-  if out and life == 0 then return { 'busy' } end
-  -- Before this request writes anything, because the counter may be unreadable.
+  if isBlocked and life == 0 then return { 'busy' } end
+  -- Reads the counter before this request writes anything, because the counter may be unreadable.
   raise(0)
   request.since = now
-  if not out then
+  if not isBlocked then
     dropSilent(claims, vote and request)
     if vote then request.sequence = FRONT end
     return hold(request, claims, false)
   end
-  for i, text in pairs(kept) do recordHolder(claims[i], text) end
+  for i, text in pairs(heldTexts) do recordHolder(claims[i], text) end
   if vote then raise(vote.order) else request.sequence = place(nextNumber()) end
   request.phase, request.number = 'waiting', 0
   request.expires = now + life
@@ -81,14 +82,14 @@ local function steal(request)
   local id, claims = request.id, request.claims
   local known = find(id, claims)
   if known then return known.number end
-  -- Before this request writes anything, because the counter may be unreadable.
+  -- Reads the counter before this request writes anything, because the counter may be unreadable.
   raise(0)
   local taken, reserved, visited = {}, {}, {}
   for _, claim in ipairs(claims) do
     serve(claim.key)
     local text = look(claim, true)
     if text then
-      if begins(text, mark(id)) then return unrecordedGrant(id, claims) or { 'gone' } end
+      if begins(text, heldPrefix(id)) then return unrecordedGrant(id, claims) or { 'gone' } end
       recordHolder(claim, text)
     end
     for other in queue(claim.key) do
@@ -113,7 +114,7 @@ local function steal(request)
   end
   request.since, request.sequence = now, FRONT
   local granted = hold(request, claims, false)
-  -- Recorded, because waiters must find it ahead of them.
+  -- It gets a record, because waiters must find it ahead of them.
   append(request)
   for _, other in ipairs(taken) do serveAll(other.claims) end
   return granted
@@ -156,21 +157,21 @@ function operations.checkIn(operation)
   if request.phase == 'held' then return held(request.number, operation) end
   -- Serves before it reads the held keys: a request that is dropped as expired may hold its key for a moment longer.
   if request.phase == 'waiting' then serveAll(claims) end
-  local out = false
+  local isBlocked = false
   for _, claim in ipairs(claims) do
     local text = look(claim)
     if text then
-      out = true
+      isBlocked = true
       recordHolder(claim, text)
     end
   end
-  -- Since this one was reserved, another request may have recorded a foreign holder.
-  if not out and request.phase == 'reserved' then
+  -- Another request may have recorded a foreign holder since this one was reserved.
+  if not isBlocked and request.phase == 'reserved' then
     for _, claim in ipairs(claims) do
-      if blocked(claim, request) then out = true break end
+      if blocked(claim, request) then isBlocked = true break end
     end
   end
-  if out then
+  if isBlocked then
     request.phase = 'waiting'
     save(request)
   end
@@ -258,7 +259,7 @@ function operations.downgrade(operation)
     for _, claim in ipairs(claims) do remaining = math.min(remaining, math.max(left(claim.held), 1)) end
     request.lease, request.expires = remaining, now + remaining
   end
-  -- It keeps its place. Without a record, it was alone.
+  -- It keeps its place. A grant without a record was alone.
   request.sequence, request.claims = request.sequence or FRONT, claims
   for _, claim in ipairs(claims) do
     claim.mode = 'shared'

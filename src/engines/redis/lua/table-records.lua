@@ -1,4 +1,4 @@
--- Part of the table's code: the records of requests, the queues of keys, and what grants do to their held keys.
+-- Part of the table's code: records, queues, and writes to held keys.
 local function notify(kind, id)
   local session = id:sub(1, 1) ~= FOREIGN and id:match('^(.*)%.')
   if session == SESSION then hints[#hints + 1] = kind .. ' ' .. id
@@ -34,7 +34,7 @@ local function frontOf(key)
   local front = fronts[key]
   if front then return front end
   if idle then return NONE end
-  local start = head(key)
+  local start = queuePrefix(key)
   front = call('ZRANGEBYLEX', QUEUES, '[' .. start, '(' .. start:sub(1, -2) .. ';', 'LIMIT', 0, FEW)
   fronts[key] = front
   return front
@@ -72,8 +72,7 @@ local function lastSign(id)
 end
 
 -- When a request expires. A waiter that a sign of its session has named is covered: it lives as long as signs come. Its
--- record then has NEVER as `expires`, for older versions, which do not know signs; `alone` is when it expires without
--- signs.
+-- record then has `alone`, the time at which it expires without signs. Its `expires` is NEVER, and not used.
 local function expiry(request)
   if request.phase ~= 'waiting' or not request.alone then return request.expires end
   return math.max(request.alone, lastSign(request.id) + math.min(request.lease, WAITER_TTL))
@@ -98,19 +97,19 @@ local function dropTime(request)
   return expiry(request) + (request.phase == 'waiting' and math.max(request.lease - WAITER_TTL, 0) or 0)
 end
 
--- Groups ------------------------------------------------------------------------------------------------------------
+-- Groups of readers or permit holders --------------------------------------------------------------------------------
 
--- The readers, or the permit holders, at the front of a queue form a group, which decisions examine instead of its
--- members: their number, the last entry that may be one of them, the time until which none of them expires, and the
--- claim that they have together. A group only summarizes the queue and the records. It is created again after that
--- time, or if an older version has changed the queue. It is stored among the records, where older versions take it for
--- an expired record without claims.
+-- A group summarizes many readers, or many permit holders, at the front of a queue. Decisions examine it instead of its
+-- members. It has their number, the last entry that may be one of them, the time until which none of them expires, and
+-- the claim that they have together. After that time, or if the queue has another number of entries up to the last one,
+-- the group is dropped, and created again from the records. It is stored among the records. `expires = 0` keeps
+-- `inspect` from reporting it as a request. Because it has no claims, `expireUnused` does nothing with it.
 local function ungroup(key)
   if groups[key] ~= false then try('HDEL', REQUESTS, '#' .. key) end
   groups[key] = false
 end
 
-local function sizeTo(key, last) return call('ZLEXCOUNT', QUEUES, '[' .. head(key), '[' .. last) end
+local function sizeTo(key, last) return call('ZLEXCOUNT', QUEUES, '[' .. queuePrefix(key), '[' .. last) end
 
 local function group(key)
   local its = groups[key]
@@ -127,7 +126,7 @@ local function group(key)
   return groups[key] or nil
 end
 
--- Saves a group, or removes it if it is small or the memory is full: decisions do not need it.
+-- Saves a group, or removes it if it is small or the memory is full. Decisions do not need it.
 local function keepGroup(key, its)
   local kept = its.count >= FEW and try('HSET', REQUESTS, '#' .. key, cmsgpack.pack(its))
   if type(kept) ~= 'number' then return ungroup(key) end
@@ -160,7 +159,7 @@ end
 
 -- Adds a request to the queue of a key.
 local function enter(request, claim)
-  local key, text = claim.key, entry(claim.key, request)
+  local key, text = claim.key, queueEntry(claim.key, request)
   local its, front = group(key), frontOf(key)
   must(try('ZADD', QUEUES, 0, text))
   local isLast = not front[1] or front[#front]:sub(1, #text - #request.id) < text:sub(1, #text - #request.id)
@@ -176,7 +175,7 @@ end
 -- Removes a request from the queue of a key.
 local function exit(request, claim)
   local key = claim.key
-  local its, front, text = group(key), frontOf(key), entry(key, request)
+  local its, front, text = group(key), frontOf(key), queueEntry(key, request)
   call('ZREM', QUEUES, text)
   local place = placeIn(front, text)
   if place then fronts[key] = #front < FEW and without(front, place) or nil end
@@ -201,12 +200,14 @@ end
 
 local function nothing() return nil end
 
--- Iterates over the requests of a queue from its front, with a group as one request. Reads a few at a time, because
--- most decisions need no more. Votes examine each request.
+-- Iterates over the requests of a queue from its front. The first item may be a summary of a group (`isGroup`): it has
+-- the ID, the number and the details of one member and the claim of all, and expires when the first of them may. Votes,
+-- and calls that have ungrouped the key, get each request. Reads a few requests at a time, because most decisions need
+-- no more.
 local function queue(key)
   local chunk, at = frontOf(key), 0
   if not chunk[1] then return nothing end
-  local from, last, start = #chunk, #chunk < FEW, head(key)
+  local from, last, start = #chunk, #chunk < FEW, queuePrefix(key)
   local low, high = '[' .. start, '(' .. start:sub(1, -2) .. ';'
   -- Whether a further member of the group may follow, and how many members were added.
   local open, added = not vote and not ungrouped[key], 0
@@ -278,7 +279,7 @@ end
 
 local function take(claim, request)
   if claim.mode == 'exclusive' then
-    local text = mark(request.id, request.number) .. digits(request.since) .. ' ' .. request.details
+    local text = heldPrefix(request.id, request.number) .. digits(request.since) .. ' ' .. request.details
     return put(claim.held, text, request.lease)
   end
   put(claim.held, SHARED, math.max(left(claim.held), request.lease))
@@ -296,13 +297,13 @@ local function intact(id, granted, claims)
   for _, claim in ipairs(claims) do
     local text = seen(claim.held)
     if claim.mode == 'exclusive' then
-      if not begins(text, mark(id, granted)) then return false end
+      if not begins(text, heldPrefix(id, granted)) then return false end
     elseif text ~= SHARED then return false end
   end
   return true
 end
 
--- Records a holder that only its held key shows, ahead of all others in the queue, where waiters find it.
+-- Records a holder that only its held key shows. It comes ahead of all others in the queue, where waiters find it.
 local function recordHolder(claim, text)
   local id, granted, since, details = parseHeld(text)
   local remaining = left(claim.held)

@@ -18,15 +18,15 @@ local function main(keys, words, isScript)
       answer = { 'unreadable', answer.unreadable }
     elseif not done then
       local why = type(answer) == 'table' and (answer.refused or answer.err) or tostring(answer)
-      -- As the reply to the whole call, this makes the client look for the master.
+      -- As the reply to the whole call, this error makes the client look for the master.
       if begins(why, 'READONLY') then return { err = why } end
       answer = { 'error', why }
     end
     answers[i] = answer
   end
-  -- A replica refuses a function before it begins, but a script only at its first write. This write changes nothing; it
-  -- makes a client that only reads look for the master, too. It comes last, because after a write Redis neither refuses
-  -- commands for lack of memory nor kills the script.
+  -- A replica rejects a function before it begins, but a script only at its first write. This write changes nothing; it
+  -- makes a client that only reads look for the master, too. It follows the operations, because after a write Redis
+  -- neither rejects commands for lack of memory nor kills the script.
   local probe = isScript and try('HDEL', REQUESTS, '')
   if type(probe) == 'table' and begins(probe.err, 'READONLY') then return probe end
   expireUnused()

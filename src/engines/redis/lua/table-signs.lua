@@ -6,7 +6,7 @@ local function readable(id)
   return done and request or nil
 end
 
--- Stores a sign of this session, and covers those of these requests that wait.
+-- Stores a sign of this session, and covers the waiting ones of these requests.
 local function cover(ids)
   must(try('ZADD', SIGNS, now, SESSION), SIGNS)
   call('ZREMRANGEBYSCORE', SIGNS, '-inf', now - SIGN_KEPT)
@@ -21,12 +21,12 @@ local function cover(ids)
       latest = math.max(latest, dropTime(request))
     end
   end
-  -- Kept as long as these requests keep their places without another sign.
+  -- The signs are kept as long as these requests keep their places without another sign.
   call('PEXPIRE', SIGNS, math.max(call('PTTL', SIGNS), latest - now + 1000))
 end
 
 -- Returns the time in milliseconds until a holder or a reservation of a key expires, if one of the waiting requests is
--- the first waiter for the key.
+-- the first waiter for the key; otherwise infinity. A group counts as a holder that expires with its first member.
 local function untilExpiry(key, waiting)
   local ends, nearest, foreign = math.huge, math.huge, false
   for request in queue(key) do
@@ -43,10 +43,10 @@ local function untilExpiry(key, waiting)
   return nearest
 end
 
--- Receives a sign for requests of this session, and serves their keys. Returns the time in milliseconds until a holder
--- or a reservation expires for which one of them is the first waiter, negative if there is none, and the requests that
--- have to check in. If a key or a record can't be read, because another program has written to it, only its requests
--- check in. The cost does not depend on the number of other waiters.
+-- Receives a sign for requests of this session, and serves their keys. Returns the requests that must check in, and the
+-- time in milliseconds until a holder or a reservation expires for which one of them is the first waiter. The time is
+-- negative if there is none. If a key or a record can't be read, because another program has written to it, only its
+-- requests check in. The cost does not depend on the number of other waiters.
 local function sign(claims, ids)
   if idle then return { 'signed', -1, ids } end
   cover(ids)

@@ -3,8 +3,8 @@
 -- The functions that execute operations, by type. Each receives the operation as the client has sent it.
 local operations = {}
 
--- The texts of values: empty for a missing value, and UNREADABLE for one that another program has written. If all must
--- be readable, an unreadable one raises an error.
+-- The texts of values: empty for a missing value, and UNREADABLE for one that another program has written. With `all`,
+-- an unreadable one raises an error.
 local function textsOf(names, all)
   local found = must(try('MGET', unpack(names)))
   for i, name in ipairs(names) do
@@ -40,12 +40,12 @@ end
 
 local function version(text) return text == '' and 0 or tonumber(text:match('^%d+')) end
 
--- The answer to a grant: its number, and the values that were to be read with it.
+-- The answer to a grant: its number, and the values that the operation reads with it.
 local function held(outcome, operation)
   if not operation.read or type(outcome) ~= 'number' then return outcome end
   local done, values = pcall(read, operation.read)
   if done then return { 'held', outcome, values } end
-  -- The reply can report only the error, and not the grant.
+  -- The reply can report only the error, so the grant is removed.
   remove(operation.id, outcome, operation.claims)
   error(values, 0)
 end
@@ -68,7 +68,7 @@ function operations.commit(operation)
     end
   end
   local versions = {}
-  -- Commands that the server may refuse come first, so that no commit is applied in part. Subscribers receive no
+  -- Commands that the server may reject come first, so that no commit is applied in part. Subscribers receive no
   -- message before the call is over.
   if writes[1] then raise(0) end
   for _, write in ipairs(writes) do must(try(PUBLISH, NAMES[write.key], '')) end

@@ -4,8 +4,7 @@
 -- while an operation is a vote. Then a request enters the queue at its own place, no holder is told that others wait
 -- unless it may have a later place, and no readers form a group.
 
--- Asks the holders of these keys to yield if they may have a later place than this vote. Only their boxes know whether
--- they can.
+-- Notifies holders that may have a later place than this vote. Their boxes decide whether to give the vote back.
 local function askToYield(claims)
   for _, claim in ipairs(claims) do
     for other in queue(claim.key) do
@@ -15,7 +14,7 @@ local function askToYield(claims)
   end
 end
 
--- Whether a request waits that has an earlier place than this vote.
+-- Whether a waiting request has an earlier place than this vote.
 local function preceded(id, claims)
   for _, claim in ipairs(claims) do
     for other in queue(claim.key) do
@@ -45,7 +44,7 @@ local function renumber(id, claims)
   for _, claim in ipairs(claims) do
     if claim.mode == 'exclusive' then
       local _, _, since, text = parseHeld(seen(claim.held))
-      put(claim.held, mark(id, vote.least) .. since .. ' ' .. text, math.max(left(claim.held), 1))
+      put(claim.held, heldPrefix(id, vote.least) .. since .. ' ' .. text, math.max(left(claim.held), 1))
     end
   end
 end
