@@ -117,8 +117,7 @@ export class BoxSession {
   }
 
   #assertOpen(): void {
-    if (this.#reconnector.isClosed)
-      throw boxClosed(this.#box.place.name)
+    if (this.#reconnector.isClosed) throw boxClosed(this.#box.place.name)
   }
 
   /** Creates the box's own node. Replaces the one of its previous session if that still exists. */
