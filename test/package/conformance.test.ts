@@ -42,6 +42,10 @@ test('the conformance kit declares the public API that is committed; else renew 
   await expect(await declarationsOf(kit), renew).toMatchFileSnapshot('conformance-api.txt')
 })
 
+test('the packed conformance kit is smaller than 70 kB', () => {
+  expect(kit.size).toBeLessThan(70_000)
+})
+
 test('the packed conformance kit passes publint', async () => {
   expect(await publintMessages(kit)).toEqual([])
 })

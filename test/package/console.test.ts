@@ -35,6 +35,10 @@ test('the package of the console declares the public API that is committed; else
   await expect(await declarationsOf(consolePackage), renew).toMatchFileSnapshot('console-api.txt')
 })
 
+test('the package of the console is smaller than 40 kB', () => {
+  expect(consolePackage.size).toBeLessThan(40_000)
+})
+
 test('the package of the console passes publint', async () => {
   expect(await publintMessages(consolePackage)).toEqual([])
 })
@@ -59,7 +63,7 @@ test('installed beside Signalbox, it serves its page and its data, for modules a
 test('without it, the command says what to install', async () => {
   const project = join(folder, 'without-console')
   await installInto(project, [library.path])
-  const argv = ['node_modules/signalbox/dist/apps/signalbox.js', 'console', '--engine', 'file:./locks']
+  const argv = ['node_modules/signalbox/dist/apps/signalbox.js', 'console', '--engine', 'redis://127.0.0.1:1']
   const { status, stderr } = spawnSync(process.execPath, argv, { cwd: project, encoding: 'utf8' })
   expect(stderr).toBe('signalbox: the console needs a package: npm install signalbox-console\n')
   expect(status).toBe(EXIT.unavailable)

@@ -31,6 +31,10 @@ test('the package of the Hazelcast engine declares the public API that is commit
   await expect(await declarationsOf(engine), renew).toMatchFileSnapshot('hazelcast-api.txt')
 })
 
+test('the package of the Hazelcast engine is smaller than 45 kB', () => {
+  expect(engine.size).toBeLessThan(45_000)
+})
+
 test('the package of the Hazelcast engine passes publint', async () => {
   expect(await publintMessages(engine)).toEqual([])
 })

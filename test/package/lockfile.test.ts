@@ -30,6 +30,10 @@ test('the package for lock files declares the public API that is committed; else
   await expect(await declarationsOf(lockfile), renew).toMatchFileSnapshot('lockfile-api.txt')
 })
 
+test('the package for lock files is smaller than 14 kB', () => {
+  expect(lockfile.size).toBeLessThan(14_000)
+})
+
 test('the package for lock files passes publint', async () => {
   expect(await publintMessages(lockfile)).toEqual([])
 })

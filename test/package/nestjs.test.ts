@@ -35,6 +35,10 @@ test('the adapter to NestJS declares the public API that is committed; else rene
   await expect(await declarationsOf(adapter), renew).toMatchFileSnapshot('nestjs-api.txt')
 })
 
+test('the packed adapter to NestJS is smaller than 13 kB', () => {
+  expect(adapter.size).toBeLessThan(13_000)
+})
+
 test('the packed adapter to NestJS passes publint', async () => {
   expect(await publintMessages(adapter)).toEqual([])
 })

@@ -32,6 +32,10 @@ test('the package of the quorum engine declares the public API that is committed
   await expect(await declarationsOf(engine), renew).toMatchFileSnapshot('redis-quorum-api.txt')
 })
 
+test('the package of the quorum engine is smaller than 16 kB', () => {
+  expect(engine.size).toBeLessThan(16_000)
+})
+
 test('the package of the quorum engine passes publint', async () => {
   expect(await publintMessages(engine)).toEqual([])
 })

@@ -50,6 +50,10 @@ test('the ZooKeeper client declares the public API that is committed; else renew
   await expect(await declarationsOf(client), renew).toMatchFileSnapshot('zookeeper-api.txt')
 })
 
+test('the packed ZooKeeper client is smaller than 55 kB', () => {
+  expect(client.size).toBeLessThan(55_000)
+})
+
 test('the packed ZooKeeper client passes publint', async () => {
   expect(await publintMessages(client)).toEqual([])
 })
