@@ -108,7 +108,7 @@ const freed = { 'at once': 'at once', lease: 'on lease expiry', 'session timeout
 
 /** @satisfies {Record<Guarantees['durability'], string>} */
 const kept = {
-  none: 'not supported',
+  none: 'none',
   process: 'lost when the process exits',
   'process crash': 'survive a process crash',
   'power loss': 'survive a power failure',
