@@ -38,6 +38,13 @@ export default {
       from: {},
       to: { circular: true, viaOnly: { pathNot: '^packages/(hazelcast|redis-quorum|zookeeper)/' } },
     },
+    {
+      name: 'no-cycles-in-packages',
+      comment: 'The same holds within a package.',
+      severity: 'error',
+      from: { path: '^packages/([^/]+)/' },
+      to: { circular: true, viaOnly: { path: '^packages/$1/' } },
+    },
     wall('base', 'The base knows none of the parts.', base),
     wall('contract', 'The contract and the kit know no engine and no lock above them.', '^src/engine/'),
     wall('rules', 'The rules of limits decide about plain data.', '^src/engine/limits/'),

@@ -18,7 +18,9 @@ interface ConsoleOptions {
 export function addConsole(program: Command, { stdout, stderr }: Terminal): void {
   program
     .command('console')
-    .description('serve a page that shows who holds and awaits what, until it is interrupted')
+    .description(
+      'serve a page that shows who holds and awaits what, until it is interrupted; needs signalbox-console',
+    )
     .addOption(engineOption())
     .option(
       '--host <address>',

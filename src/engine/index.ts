@@ -14,6 +14,7 @@ export { StateMachine, type AnyEffect, type ChangedEffect, type WatchState } fro
 export { Ahead, conflict, sharedClaims } from './claim.js'
 export * from './contract.js'
 export { afterSilence } from './kit/after-silence.js'
+export { checkUrl } from './kit/check-url.js'
 export { clockFact, clockFindings, type ClockFacts } from './kit/clock-findings.js'
 export { firstKeys } from './kit/first-keys.js'
 export { inTime } from './kit/in-time.js'

@@ -2,6 +2,7 @@ import type { Engine } from '../engine/contract.js'
 import type { Diagnosis } from '../engine/diagnosis.js'
 import { companion } from '../base/companion.js'
 import { InvalidArgumentError, shown } from '../base/errors.js'
+import { checkSpaces, checkUrl } from '../engine/kit/check-url.js'
 import type { ExistingHazelcast } from './existing-hazelcast.js'
 import type { ExistingRedisQuorum } from './existing-redis-quorum.js'
 import type { ExistingPostgres } from './postgres/existing-postgres.js'
@@ -88,8 +89,8 @@ export function registeredFor(source: string | Existing): Registered {
   const found = typeof source === 'string' ? byScheme(source) : byOption(source)
   if (found) {
     if (typeof source === 'string') {
-      checkSpaces(source)
-      if (found.diagnose && !source.startsWith('file:')) checkEncoding(source)
+      if (found.diagnose && !source.startsWith('file:')) checkUrl(source)
+      else checkSpaces(source)
     }
     return found
   }
@@ -110,33 +111,6 @@ const SCHEME = /^\s*[^@:=,;\s]*:/
 /** Returns the part of an invalid URL that can't contain a password. */
 function beginningOf(text: string): string {
   return WORD.test(text) ? text : `${SCHEME.exec(text)?.[0] ?? ''}…`
-}
-
-/**
- * Rejects a URL with white space at its end or after the scheme, for example from a file that ends with a line break.
- * It would name another folder, prefix or path, so its locks would not exclude processes that use the right URL.
- * @throws InvalidArgumentError
- */
-function checkSpaces(url: string): void {
-  if (!/^[^:]*:\s|\s$/.test(url)) return
-  const scheme = url.slice(0, url.indexOf(':'))
-  throw new InvalidArgumentError(
-    `a URL with ${scheme}: must have no white space at its end or after the scheme: trim it, or write a space as %20`,
-  )
-}
-
-/**
- * Rejects a URL in which the end of the password is ambiguous, before an error contains a part of the URL.
- * @throws InvalidArgumentError
- */
-function checkEncoding(url: string): void {
-  const scheme = url.slice(0, url.indexOf(':'))
-  if (!/^[^/]*:\/\/([^@/?#]*@)?[^@]*$/.test(url)) {
-    throw new InvalidArgumentError(
-      `a URL with ${scheme}: must have // after the scheme and one @, between password and host; in users, passwords, paths and ` +
-        'parameters, write @ as %40, / as %2F, ? as %3F, # as %23 and % as %25',
-    )
-  }
 }
 
 function byScheme(url: string): Registered | undefined {

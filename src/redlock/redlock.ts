@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { Grant, LockOptions } from '../index.js'
 import { systemClock, type Timer } from '../base/clock.js'
-import { BusyError, InvalidArgumentError, shown, TimedOutError } from '../base/errors.js'
+import { BusyError, InvalidArgumentError, MissingPackageError, shown, TimedOutError } from '../base/errors.js'
 import { extendValue, releaseValue, valueOf, type RedlockClient } from './client.js'
 import { ExecutionError, ResourceLockedError, type ExecutionResult, type ExecutionStats } from './errors.js'
 import { expirationOf, settingsOf, waitOf, type Settings } from './settings.js'
@@ -15,7 +15,7 @@ const MAX_LEASE = 86_400_000
 
 /**
  * The class of the package redlock, version 5, over a box. One client stands for its server, and three or more clients
- * for a quorum of their servers. Locks exclude those of processes that use redlock on the same servers, and the
+ * for a quorum of their servers, which needs the package `signalbox-redis-quorum`. Locks exclude those of processes that use redlock on the same servers, and the
  * reverse.
  *
  * A waiter queues instead of retrying, so `retryCount`, `retryDelay` and `retryJitter` determine how long it waits.
@@ -214,7 +214,7 @@ export class Redlock extends EventEmitter {
   }
 
   #failed(error: unknown): Error {
-    if (error instanceof InvalidArgumentError) return error
+    if (error instanceof InvalidArgumentError || error instanceof MissingPackageError) return error
     const busy = error instanceof BusyError || error instanceof TimedOutError
     const cause = busy ? new ResourceLockedError(error.message, { cause: error }) : error
     this.emit('error', cause)

@@ -8,7 +8,7 @@ import { RedisPlace } from '../support/redis/place.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 import { startConsole } from './console-place.js'
 
-/** Path of the screenshot for docs/console.md, docs/console.png; undefined if none is wanted. */
+/** Path of the screenshot for packages/console/README.md, docs/console.png; undefined if none is wanted. */
 const picture = process.env['SIGNALBOX_CONSOLE_PICTURE']
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')

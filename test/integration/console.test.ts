@@ -6,16 +6,15 @@ import express from 'express'
 import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
 import { Hono } from 'hono'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import type * as library from '../../src/index.js'
+import { open } from 'signalbox'
 import type * as consoleLibrary from '../../packages/console/src/index.js'
 import type { StateMessage } from '../../packages/console/src/messages.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 import { ask, startConsole, type Answer, type Question, type RunningConsole } from './console-place.js'
 
-/** Returns the URL of a built module, because only these contain the page. */
-const built = (path: string): string => new URL(`../../${path}`, import.meta.url).href
-const { open } = (await import(built('dist/src/index.js'))) as typeof library
-const { consoleOf } = (await import(built('packages/console/dist/index.js'))) as typeof consoleLibrary
+/** The built module, because only this one finds the page. */
+const built = new URL('../../packages/console/dist/index.js', import.meta.url).href
+const { consoleOf } = (await import(built)) as typeof consoleLibrary
 
 /** Returns a request as the page sends it. */
 function fromPage({ port, secret }: RunningConsole, order?: object): Question {

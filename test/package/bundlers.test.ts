@@ -88,7 +88,9 @@ test.each([
 ])(
   'bundled by %s into %s, memory, files and Redis work, and other engines name their package',
   async (_, __, argv, file) => {
-    const missing = ['postgres', 'zookeeper', 'hazelcast'].map(scheme => `${scheme}://127.0.0.1:1/a`)
+    const missing = ['postgres', 'zookeeper', 'hazelcast', 'redis-quorum'].map(
+      scheme => `${scheme}://127.0.0.1:1/a`,
+    )
     expect(await bundled(argv, file, ['memory:', 'file:./locks', redis.url, ...missing])).toBe(
       [
         'held',
@@ -97,6 +99,7 @@ test.each([
         'PostgreSQL needs a client package: npm install pg (or postgres)',
         'ZooKeeper needs a package: npm install signalbox-zookeeper',
         'Hazelcast needs a package: npm install signalbox-hazelcast',
+        'a Redis quorum needs a package: npm install signalbox-redis-quorum',
         '',
       ].join('\n'),
     )

@@ -414,7 +414,7 @@ test.each(Object.entries(packageManagers))(
       runProgram(process.execPath, argv, { cwd: project, timeLimit })
     const manager = join(tool, 'node_modules', program[1])
     for (const [path, text] of Object.entries(files)) writeFileSync(join(project, path), text)
-    const schemes = ['postgres', 'zookeeper', 'hazelcast', 'redis']
+    const schemes = ['postgres', 'zookeeper', 'hazelcast', 'redis-quorum', 'redis']
     const urls = [
       ...(hasSqlite ? [] : ['file:./locks']),
       ...schemes.map(scheme => `${scheme}://127.0.0.1:1/0`),
@@ -446,6 +446,7 @@ test.each(Object.entries(packageManagers))(
       `PostgreSQL needs a client package: ${command} pg (or postgres)${place}`,
       `ZooKeeper needs a package: ${command} signalbox-zookeeper${place}`,
       `Hazelcast needs a package: ${command} signalbox-hazelcast${place}`,
+      `a Redis quorum needs a package: ${command} signalbox-redis-quorum${place}`,
       '',
     ].join('\n')
     const without = `${others}Redis needs a client package: ${command} redis (or ioredis)${place}\n`

@@ -1,6 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Box } from 'signalbox'
+import { InvalidArgumentError, type Box } from 'signalbox'
+import { checkOptions, shown } from 'signalbox/engine'
 import { consoleOf, type ConsoleOptions } from './console-of.js'
 import { GuardedServer, type RequestRefusal } from './page-kit/guarded-server.js'
 import { PAGE_FILES } from './page-kit/page-headers.js'
@@ -33,7 +34,13 @@ export interface ServedConsole {
  * @throws InvalidArgumentError when an option is invalid; Error if the port or the host can't be used.
  */
 export async function serveConsole(box: Box, options: ServeOptions = {}): Promise<ServedConsole> {
-  const { host, port = 0, ...rest } = options
+  checkOptions(options, ['host', 'port', 'readOnly', 'diagnose', 'log'])
+  const { host = '127.0.0.1', port = 0, ...rest } = options
+  // An empty host would mean all addresses.
+  if (typeof host !== 'string' || host === '')
+    throw new InvalidArgumentError(`host must be an IP address or a name, not ${shown(host)}`)
+  if (!Number.isInteger(port) || port < 0 || port > 65_535)
+    throw new InvalidArgumentError(`port must be a whole number from 0 to 65535, not ${shown(port)}`)
   const console = consoleOf(box, rest)
   const secret = randomBytes(24).toString('base64url')
   const answer = (request: IncomingMessage, response: ServerResponse): RequestRefusal | undefined => {

@@ -1,6 +1,6 @@
 import hazelcast from 'hazelcast-client'
 import type { Diagnosis } from 'signalbox'
-import { clockFact, systemClock } from 'signalbox/engine'
+import { checkUrl, clockFact, systemClock } from 'signalbox/engine'
 import { parseHazelcastUrl } from './hazelcast-url.js'
 import { Link } from './link.js'
 import { hazelcastFacts, type HazelcastFacts } from './diagnosed-facts.js'
@@ -11,6 +11,7 @@ import { hazelcastFindings } from './diagnosed-findings.js'
  * @throws UnavailableError if no member answers.
  */
 export async function diagnoseHazelcast(url: string): Promise<Diagnosis> {
+  checkUrl(url)
   const place = parseHazelcastUrl(url)
   const listener = { hinted: () => undefined, missed: () => undefined }
   const link = new Link(place, () => '', hazelcast, systemClock, listener)

@@ -1,6 +1,6 @@
 import hazelcast from 'hazelcast-client'
 import type { ExistingHazelcast } from 'signalbox'
-import { systemClock, type Engine } from 'signalbox/engine'
+import { checkUrl, systemClock, type Engine } from 'signalbox/engine'
 import { HazelcastEngine } from './hazelcast-engine.js'
 import { configuredPlace, parseHazelcastUrl } from './hazelcast-url.js'
 
@@ -18,6 +18,7 @@ import { configuredPlace, parseHazelcastUrl } from './hazelcast-url.js'
  * @throws InvalidArgumentError if the URL or an option is invalid
  */
 export function openHazelcast(source: string | ExistingHazelcast): Engine {
+  if (typeof source === 'string') checkUrl(source)
   const place = typeof source === 'string' ? parseHazelcastUrl(source) : configuredPlace(source)
   return new HazelcastEngine(place, hazelcast, systemClock)
 }

@@ -1,5 +1,5 @@
 import { diagnose, UnavailableError, type Diagnosis, type Finding } from 'signalbox'
-import { mergedFindings, type NamedDiagnosis } from 'signalbox/engine'
+import { checkUrl, mergedFindings, type NamedDiagnosis } from 'signalbox/engine'
 import { parseQuorumUrl } from './quorum-url.js'
 
 /**
@@ -7,6 +7,7 @@ import { parseQuorumUrl } from './quorum-url.js'
  * @throws UnavailableError when no server can be reached; any other error of a server, such as InvalidArgumentError
  */
 export async function diagnoseRedisQuorum(url: string): Promise<Diagnosis> {
+  checkUrl(url)
   const { servers } = parseQuorumUrl(url)
   let outages = 0
   const diagnosed = servers.map(async (server): Promise<NamedDiagnosis> => {

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, type ExistingRedisQuorum } from 'signalbox'
-import { shown, systemClock } from 'signalbox/engine'
+import { checkUrl, shown, systemClock } from 'signalbox/engine'
 import { openRedisServer, type RedisServer } from 'signalbox/redis'
 import { QuorumEngine } from './quorum-engine.js'
 import { parseQuorumUrl } from './quorum-url.js'
@@ -20,7 +20,9 @@ const MIN_SERVERS = 3
  */
 export async function openRedisQuorum(source: string | ExistingRedisQuorum): Promise<QuorumEngine> {
   if (typeof source !== 'string') return overClients(source)
+  checkUrl(source)
   const { name, servers } = parseQuorumUrl(source)
+  checkServers(name, servers)
   return quorumOf(name, await Promise.all(servers.map(openRedisServer)))
 }
 
@@ -29,23 +31,28 @@ async function overClients({ redisQuorum, ...options }: ExistingRedisQuorum): Pr
     throw new InvalidArgumentError(`redisQuorum must be a list of clients, not ${shown(redisQuorum)}`)
   const opening = redisQuorum.map((redis: object) => openRedisServer({ ...options, redis }))
   const servers = await Promise.all(opening)
+  const name = `redis-quorum://${servers.map(server => server.name.replace(/^\w+:\/\//, '')).join(',')}`
   const prefixes = new Set(servers.map(({ prefix }) => prefix))
   if (prefixes.size > 1)
     throw new InvalidArgumentError(
       `redisQuorum must have clients with the same keyPrefix, not ${prefixes.size}`,
     )
-  return quorumOf(
-    `redis-quorum://${servers.map(({ name }) => name.replace(/^\w+:\/\//, '')).join(',')}`,
-    servers,
-  )
+  return quorumOf(name, servers)
 }
 
 function quorumOf(name: string, servers: readonly RedisServer[]): QuorumEngine {
+  checkServers(
+    name,
+    servers.map(server => server.name),
+  )
+  return new QuorumEngine({ name, servers, clock: systemClock })
+}
+
+/** @param servers a name or URL of each. @throws InvalidArgumentError if they are too few, or if one is there twice */
+function checkServers(name: string, servers: readonly string[]): void {
   // A server that is named twice would have two votes.
-  const different = new Set(servers.map(server => server.name))
-  if (servers.length < MIN_SERVERS || different.size < servers.length)
+  if (servers.length < MIN_SERVERS || new Set(servers).size < servers.length)
     throw new InvalidArgumentError(
       `${name} needs at least ${MIN_SERVERS} different servers, preferably an odd number`,
     )
-  return new QuorumEngine({ name, servers, clock: systemClock })
 }

@@ -20,7 +20,8 @@ describe('URLs of a quorum', () => {
     ['redis-quorum://a,b,a', 'different'],
     ['redis-quorum://a,b,c?layout=redisson', 'layout'],
     ['redis-quorum://a,b,c?retries=3', 'retries'],
-    ['redis-quorum:a,b,c', 'must look like'],
+    ['redis-quorum:a,b,c', 'must have // after the scheme'],
+    ['redis-quorum://a,b,c?prefix=app:\n', 'white space'],
     ['redis-quorum://a,b,c,', 'between commas'],
     ['redis-quorum://a,b,,c', 'between commas'],
   ])('%s is refused', async (url, reason) => {
@@ -30,7 +31,12 @@ describe('URLs of a quorum', () => {
   })
 
   test('a password is in no message', async () => {
-    for (const url of ['redis-quorum:me:secret@a,b,c', 'redis-quorum://me:secret@a,b']) {
+    for (const url of [
+      'redis-quorum:me:secret@a,b,c',
+      'redis-quorum://me:secret@a,b',
+      'redis-quorum://me:123/secret@a,b,c',
+      'redis-quorum://me:123?secret@a,b,c/0',
+    ]) {
       const error: unknown = await openRedisQuorum(url).catch((refusal: unknown) => refusal)
       expect(String(error)).not.toContain('secret')
     }

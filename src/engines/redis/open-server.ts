@@ -1,5 +1,6 @@
 import { systemClock } from '../../base/clock.js'
 import { InvalidArgumentError, shown } from '../../base/errors.js'
+import { checkUrl } from '../../engine/kit/check-url.js'
 import { detectClient } from './clients/detect-client.js'
 import { installedPackage } from './clients/installed-package.js'
 import type { LinkMaker } from './clients/redis-link.js'
@@ -21,6 +22,7 @@ import { parseRedisUrl } from './redis-url.js'
  */
 export async function openRedisServer(source: string | ExistingRedis): Promise<RedisServer> {
   if (typeof source === 'string') {
+    checkUrl(source)
     const place = parseRedisUrl(source)
     return serverOver(place.name, linkTo(place, await installedPackage()), place.options)
   }
@@ -28,7 +30,7 @@ export async function openRedisServer(source: string | ExistingRedis): Promise<R
   const options = redisOptions(more)
   const { client, kind } = detectClient(redis)
   if (kind === 'cluster')
-    throw new InvalidArgumentError('a server must be a client of a single server, not of a cluster')
+    throw new InvalidArgumentError('redis must be a client of a single server, not of a cluster')
   // As in `openRedis`, the client does not add its key prefix itself.
   const prefix = client.keyPrefix + options.prefix
   return serverOver(client.name, linkOver({ kind, client }), { ...options, prefix })

@@ -15,7 +15,8 @@ const [url, name, way] = process.argv.slice(2)
 const { client, cluster, connectWith } = clientPackages.find(each => each.name === name)!
 
 async function openBox(): Promise<Box> {
-  if (url!.startsWith('redis-quorum:')) return open(url!)
+  // The package of the quorum finds the built library.
+  if (url!.startsWith('redis-quorum:')) return (await import('signalbox')).open(url!)
   const place = parseRedisUrl(url!)
   if (way === 'own') {
     const engine = new RedisEngine(linkTo(place, connectWith), place.options, systemClock)

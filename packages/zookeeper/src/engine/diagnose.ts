@@ -7,7 +7,14 @@ import { NodePaths } from './names.js'
 import { untrustedNode, type UntrustedNode } from './untrusted-nodes.js'
 import { parseZooKeeperUrl } from './zookeeper-url.js'
 import type { Diagnosis, Finding } from 'signalbox'
-import { clockFact, clockFindings, shortDuration, systemClock, type ClockFacts } from 'signalbox/engine'
+import {
+  checkUrl,
+  clockFact,
+  clockFindings,
+  shortDuration,
+  systemClock,
+  type ClockFacts,
+} from 'signalbox/engine'
 
 const MIN_VERSION = [3, 6] as const
 /** Maximum time to wait for a reply of a server, in milliseconds. */
@@ -18,6 +25,7 @@ const TIMEOUT = 3000
  * @throws UnavailableError if none can be reached.
  */
 export async function diagnoseZooKeeper(url: string): Promise<Diagnosis> {
+  checkUrl(url)
   const place = parseZooKeeperUrl(url)
   const { ensemble, connect: options } = place
   const isSecure = options.tls !== undefined

@@ -1,4 +1,4 @@
-import { systemClock, type Engine } from 'signalbox/engine'
+import { checkUrl, systemClock, type Engine } from 'signalbox/engine'
 import { ZooKeeperEngine } from './zookeeper-engine.js'
 import { parseZooKeeperUrl } from './zookeeper-url.js'
 
@@ -16,5 +16,6 @@ import { parseZooKeeperUrl } from './zookeeper-url.js'
  * @throws InvalidArgumentError if the URL is invalid
  */
 export function openZooKeeper(url: string): Engine {
+  checkUrl(url)
   return new ZooKeeperEngine(parseZooKeeperUrl(url), systemClock)
 }
