@@ -24,16 +24,22 @@ export async function openRedisServer(source: string | ExistingRedis): Promise<R
   if (typeof source === 'string') {
     checkUrl(source)
     const place = parseRedisUrl(source)
+    checkKind(place.server.kind, place.name)
     return serverOver(place.name, linkTo(place, await installedPackage()), place.options)
   }
   const { redis, ...more } = source
   const options = redisOptions(more)
-  const { client, kind } = detectClient(redis)
-  if (kind === 'cluster')
-    throw new InvalidArgumentError('redis must be a client of a single server, not of a cluster')
+  const existing = detectClient(redis)
+  const { client } = existing
+  checkKind(existing.kind, 'redis')
   // As in `openRedis`, the client does not add its key prefix itself.
   const prefix = client.keyPrefix + options.prefix
-  return serverOver(client.name, linkOver({ kind, client }), { ...options, prefix })
+  return serverOver(client.name, linkOver(existing), { ...options, prefix })
+}
+
+/** @throws InvalidArgumentError for a cluster */
+function checkKind(kind: string, source: string): void {
+  if (kind === 'cluster') throw new InvalidArgumentError(`${source} must be a single server, not a cluster`)
 }
 
 function serverOver(name: string, makeLink: LinkMaker, options: Required<RedisOptions>): RedisServer {
