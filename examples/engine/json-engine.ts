@@ -24,6 +24,7 @@ import {
 import { conformance, type EngineFixture } from 'signalbox-conformance'
 import {
   MemoryState,
+  sharedClock,
   StateEngine,
   systemClock,
   TickBatcher,
@@ -46,15 +47,6 @@ const guarantees: Guarantees = {
     },
     { promise: 'P13', how: 'Nothing waits for the disk, so a power failure can lose the newest commits.' },
   ],
-}
-
-/** A clock that all processes of a Linux machine share, in milliseconds. */
-const machineClock: Clock = {
-  now() {
-    const [seconds, nanoseconds] = process.hrtime()
-    return seconds * 1e3 + nanoseconds / 1e6
-  },
-  after: (...timer) => systemClock.after(...timer),
 }
 
 /** Number of states to keep. A process that is further behind can't know whether its commit succeeded. */
@@ -82,7 +74,7 @@ class JsonEngine extends StateEngine {
   #saved: string
   #server: Server | undefined
 
-  constructor(folder: string, clock = machineClock) {
+  constructor(folder: string, clock = sharedClock) {
     super(clock, systemClock)
     this.name = `json:${folder}`
     this.#folder = folder
@@ -240,7 +232,7 @@ function heldForTooLong(): Promise<void> {
     const folder = await copy()
     await new Promise(resolve => setTimeout(resolve, 300))
     const restarted: Clock = {
-      now: () => machineClock.now() - 3_600_000,
+      now: () => sharedClock.now() - 3_600_000,
       after: (...timer) => systemClock.after(...timer),
     }
     await using after = await openBox({ engine: new JsonEngine(folder, restarted) })

@@ -4,7 +4,7 @@
  *
  * @module
  */
-export { systemClock, wallOf, type Clock, type Timer } from '../base/clock.js'
+export { sharedClock, systemClock, wallOf, type Clock, type Timer } from '../base/clock.js'
 export { milliseconds, shortDuration, type DurationBounds } from '../base/duration.js'
 export { boxClosed, shown } from '../base/errors.js'
 export { groupedBy } from '../base/grouped.js'
