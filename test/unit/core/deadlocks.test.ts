@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
 import { systemClock } from '../../../src/base/clock.js'
@@ -32,18 +31,6 @@ describe('the locks of a task', () => {
         told,
       ])
     })
-  })
-
-  test('a concurrent task is not affected', async () => {
-    let waiting: Promise<string> | undefined
-    const beside = new AsyncLocalStorage<string>()
-    await Promise.all([
-      box.mutex('a').run(() => pause(20)),
-      pause(5).then(() => {
-        waiting = beside.run('beside', () => box.mutex('a').run(() => 'after'))
-      }),
-    ])
-    expect(await waiting).toBe('after')
   })
 
   test('a task that gave its grant back early may ask again', async () => {

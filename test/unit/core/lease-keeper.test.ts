@@ -222,19 +222,6 @@ describe('a lease that is renewed', () => {
   })
 })
 
-describe('a lease that is not renewed', () => {
-  test('it is lost at its deadline and never renewed', () => {
-    const { clock, engine, owner, hold } = start()
-    const one = hold('one', 300, false)
-    clock.advance(299)
-    expect(one.loss).toBeUndefined()
-    clock.advance(1)
-    expect(one.loss).toBeInstanceOf(LostError)
-    expect(owner.lost).toEqual(['one'])
-    expect(engine.asked).toEqual([])
-  })
-})
-
 describe('a process that was stopped', () => {
   test('it finds the loss before any timer runs, and does not renew the lease', () => {
     const { clock, engine, keeper, owner, hold } = start()

@@ -2,7 +2,12 @@ import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
 import { VirtualClock } from '../../../src/base/clock.js'
-import { HEARTBEAT_INTERVAL, type Enqueue, type RequestStatus } from '../../../src/engine/contract.js'
+import {
+  HEARTBEAT_INTERVAL,
+  type Enqueue,
+  type LockRequest,
+  type RequestStatus,
+} from '../../../src/engine/contract.js'
 import {
   AbortedError,
   ClosedError,
@@ -45,6 +50,21 @@ class Outcome<T> {
   }
 }
 
+/** Answers the oldest enqueue. Returns its request. */
+async function answerNext(
+  engine: ScriptedEngine,
+  status: (id: string) => RequestStatus,
+): Promise<LockRequest> {
+  const { operation, answer } = engine.take('enqueue')
+  answer(status(operation.request.id))
+  await settle()
+  return operation.request
+}
+const queueNext = (engine: ScriptedEngine, checkInAfter?: number): Promise<LockRequest> =>
+  answerNext(engine, id => queued(id, checkInAfter))
+const grantNext = (engine: ScriptedEngine, number: number): Promise<LockRequest> =>
+  answerNext(engine, id => held(id, number))
+
 async function start() {
   const clock = new VirtualClock(1000)
   const engine = new ScriptedEngine()
@@ -53,9 +73,7 @@ async function start() {
   /** Makes a caller acquire the key, and answers with a grant of this number. */
   const holder = async (number: number, options?: LockOptions): Promise<Grant> => {
     const asked = acquire(options)
-    const question = engine.take('enqueue')
-    question.answer(held(question.operation.request.id, number))
-    await settle()
+    await grantNext(engine, number)
     return asked.value!
   }
   return { clock, engine, box, acquire, holder }
@@ -86,9 +104,7 @@ describe('requests to the engine', () => {
     for (let index = 0; index < 1000; index++) acquire()
     const other = new Outcome(box.mutex('key', 'more').acquire())
     expect(engine.words).toBe('enqueue enqueue')
-    const question = engine.take('enqueue')
-    question.answer(queued(question.operation.request.id))
-    await settle()
+    await queueNext(engine)
     expect(first.settled).toBe(false)
     expect(other.settled).toBe(false)
     expect(engine.words).toBe('enqueue enqueue')
@@ -115,11 +131,9 @@ describe('requests to the engine', () => {
   test('a wait that is over before its timer fires is not sent as a try', async () => {
     const { clock, engine, acquire } = await start()
     const asked = acquire({ wait: 300 })
-    const { operation, answer } = engine.take('enqueue')
-    answer(queued(operation.request.id, 60_000))
-    await settle()
+    const request = await queueNext(engine, 60_000)
     clock.freeze(400)
-    engine.listener.wake(operation.request.id)
+    engine.listener.wake(request.id)
     expect(engine.take('checkIn').operation.wait).toBeGreaterThan(0)
     clock.advance(0)
     await settle()
@@ -203,9 +217,7 @@ describe('requests to the engine', () => {
   test('a time in the past does not make a waiter check in at once', async () => {
     const { clock, engine, acquire } = await start()
     acquire()
-    const { operation, answer } = engine.take('enqueue')
-    answer(queued(operation.request.id, 0))
-    await settle()
+    await queueNext(engine, 0)
     clock.advance(4)
     expect(engine.words).toBe('enqueue')
     clock.advance(1)
@@ -234,30 +246,15 @@ describe('requests to the engine', () => {
     expect(engine.words).toBe('enqueue checkIn')
   })
 
-  test('a wake-up before the answer makes the waiter check in right after it', async () => {
-    const { engine, acquire } = await start()
-    const asked = acquire()
-    const { operation, answer } = engine.take('enqueue')
-    engine.listener.wake(operation.request.id)
-    expect(engine.words).toBe('enqueue')
-    answer(queued(operation.request.id))
-    await settle()
-    engine.take('checkIn').answer(held(operation.request.id, 5))
-    await settle()
-    expect(asked.settled).toBe(true)
-  })
-
   test('an expired entry is requested again, behind all others', async () => {
     const { engine, acquire } = await start()
     const asked = acquire()
-    const first = engine.take('enqueue')
-    first.answer(queued(first.operation.request.id))
-    await settle()
-    engine.listener.lost(first.operation.request.id)
+    const first = await queueNext(engine)
+    engine.listener.lost(first.id)
     engine.take('checkIn').answer({ state: 'gone' })
     await settle()
     const again = engine.take('enqueue')
-    expect(again.operation.request.id).not.toBe(first.operation.request.id)
+    expect(again.operation.request.id).not.toBe(first.id)
     again.answer(held(again.operation.request.id, 3))
     await settle()
     expect(asked.settled).toBe(true)
@@ -350,71 +347,6 @@ describe('an answer that comes late', () => {
     expect(engine.take('release').operation).toMatchObject({ request: operation.request, number: 4 })
   })
 
-  test('a late check-in is released, too', async () => {
-    const { clock, engine, acquire } = await start()
-    const asked = acquire({ lease: 100 })
-    const { operation, answer } = engine.take('enqueue')
-    answer(queued(operation.request.id, 50))
-    await settle()
-    clock.advance(50)
-    const checkIn = engine.take('checkIn')
-    clock.advance(100)
-    checkIn.answer(held(operation.request.id, 4))
-    await settle()
-    expect(asked.settled).toBe(false)
-    expect(engine.words).toBe('enqueue checkIn release enqueue')
-  })
-
-  test('a request whose callers have all given up is cancelled after any answer', async () => {
-    for (const outcome of [held, queued]) {
-      const { clock, engine, acquire } = await start()
-      const asked = acquire({ wait: 50 })
-      const { operation, answer } = engine.take('enqueue')
-      clock.advance(50)
-      await settle()
-      expect(asked.error).toBeInstanceOf(TimedOutError)
-      answer(outcome(operation.request.id, 60_000))
-      await settle()
-      expect(engine.take('cancel').operation).toEqual({ type: 'cancel', request: operation.request })
-      expect(engine.open).toBe(0)
-      clock.advance(100_000)
-      expect(engine.open).toBe(0)
-    }
-  })
-
-  test('a request whose callers gave up during its check-in is cancelled', async () => {
-    const { engine, acquire } = await start()
-    const controller = new AbortController()
-    const asked = acquire({ signal: controller.signal })
-    const { operation, answer } = engine.take('enqueue')
-    answer(queued(operation.request.id))
-    await settle()
-    engine.listener.wake(operation.request.id)
-    const checkIn = engine.take('checkIn')
-    controller.abort()
-    await settle()
-    expect(asked.error).toBeInstanceOf(AbortedError)
-    checkIn.answer(held(operation.request.id, 6))
-    await settle()
-    expect(engine.take('cancel').operation.request.id).toBe(operation.request.id)
-    expect(engine.open).toBe(0)
-  })
-
-  test('a caller that comes meanwhile gets the request of the one that left', async () => {
-    const { clock, engine, acquire } = await start()
-    const leaving = acquire({ wait: 50 })
-    const { operation, answer } = engine.take('enqueue')
-    clock.advance(50)
-    await settle()
-    const next = acquire()
-    answer(held(operation.request.id, 6))
-    await settle()
-    expect(leaving.error).toBeInstanceOf(TimedOutError)
-    expect(next.value!.token).toBe(6n * 1024n)
-    expect(next.value!.expiresIn()).toBe(30_000 - 50)
-    expect(engine.words).toBe('enqueue')
-  })
-
   test('an enqueue that the engine has not begun is withdrawn when all callers gave up', async () => {
     const { clock, engine, acquire } = await start()
     engine.congested = true
@@ -430,9 +362,7 @@ describe('an answer that comes late', () => {
     expect(engine.open).toBe(0)
     expect(engine.words).toBe('enqueue')
     const next = acquire()
-    const { operation, answer } = engine.take('enqueue')
-    answer(held(operation.request.id, 7))
-    await settle()
+    await grantNext(engine, 7)
     expect(next.value!.token).toBe(7n * 1024n)
   })
 
@@ -545,14 +475,12 @@ describe('an engine that fails', () => {
   test('a wake-up during that pause makes it check in at once', async () => {
     const { clock, engine, acquire } = await start()
     acquire()
-    const { operation, answer } = engine.take('enqueue')
-    answer(queued(operation.request.id, 1000))
-    await settle()
+    const request = await queueNext(engine, 1000)
     clock.advance(1000)
     engine.take('checkIn').fail(new UnavailableError('out of reach'))
     await settle()
-    engine.listener.wake(operation.request.id)
-    expect(engine.take('checkIn').operation.request.id).toBe(operation.request.id)
+    engine.listener.wake(request.id)
+    expect(engine.take('checkIn').operation.request.id).toBe(request.id)
     clock.advance(500)
     expect(engine.open).toBe(0)
   })
@@ -560,9 +488,7 @@ describe('an engine that fails', () => {
   test('check-ins that fail for longer than the entry is kept end the wait', async () => {
     const { clock, engine, acquire } = await start()
     const asked = [acquire({ lease: 1000 }), acquire({ lease: 1000 })]
-    const { operation, answer } = engine.take('enqueue')
-    answer(queued(operation.request.id, 600))
-    await settle()
+    const request = await queueNext(engine, 600)
     clock.advance(600)
     const failure = new UnavailableError('out of reach')
     let looks = 0
@@ -574,24 +500,7 @@ describe('an engine that fails', () => {
     }
     expect(looks).toBe(3)
     for (const { error } of asked) expect(error).toBe(failure)
-    expect(engine.take('cancel').operation.request.id).toBe(operation.request.id)
-    expect(engine.open).toBe(0)
-  })
-
-  test('a waiter that gives up during such a pause is removed', async () => {
-    const { clock, engine, acquire } = await start()
-    const asked = acquire({ wait: 1100 })
-    const { operation, answer } = engine.take('enqueue')
-    answer(queued(operation.request.id, 1000))
-    await settle()
-    clock.advance(1000)
-    engine.take('checkIn').fail(new UnavailableError('out of reach'))
-    await settle()
-    clock.advance(100)
-    await settle()
-    expect(asked.error).toBeInstanceOf(TimedOutError)
-    expect(engine.take('cancel').operation.request.id).toBe(operation.request.id)
-    clock.advance(10_000)
+    expect(engine.take('cancel').operation.request.id).toBe(request.id)
     expect(engine.open).toBe(0)
   })
 
@@ -682,9 +591,7 @@ describe('an engine that fails', () => {
   test('an operation that no caller awaits causes no unhandled rejection', async () => {
     const { clock, engine, acquire } = await start()
     acquire({ wait: 10 })
-    const { operation, answer } = engine.take('enqueue')
-    answer(queued(operation.request.id))
-    await settle()
+    await queueNext(engine)
     clock.advance(10)
     engine.take('cancel').fail(new UnavailableError('out of reach'))
     await settle()
@@ -711,20 +618,7 @@ describe('turns', () => {
     expect(waiting[15]!.settled).toBe(false)
   })
 
-  test('a grant goes from turn to turn for 5 ms, then the engine is asked', async () => {
-    const { clock, engine, acquire, holder } = await start()
-    const grant = await holder(7)
-    const [first, second] = [acquire(), acquire()]
-    clock.advance(4.9)
-    await grant.release()
-    await settle()
-    clock.advance(0.1)
-    void first.value!.release()
-    expect(engine.words).toBe('enqueue extendOrYield')
-    expect(second.settled).toBe(false)
-  })
-
-  test('the 5 ms count from the arrival of the grant', async () => {
+  test('a grant goes from turn to turn for 5 ms from its arrival, then the engine is asked', async () => {
     const { clock, engine, acquire } = await start()
     const [first, second, third] = [acquire(), acquire(), acquire()]
     const { operation, answer } = engine.take('enqueue')
@@ -763,39 +657,6 @@ describe('turns', () => {
     expect(engine.take('renew').operation).toMatchObject({ request: operation.request, number: 9 })
   })
 
-  test('after a yield the queue waits behind the other waiters', async () => {
-    const { clock, engine, acquire, holder } = await start()
-    const grant = await holder(7)
-    const waiting = acquire()
-    clock.advance(5)
-    const released = new Outcome(grant.release())
-    const { operation, answer } = engine.take('extendOrYield')
-    answer(queued(operation.next.id, 500))
-    await settle()
-    expect(released.settled).toBe(true)
-    expect(waiting.settled).toBe(false)
-    engine.listener.wake(operation.request.id)
-    expect(engine.open).toBe(0)
-    engine.listener.wake(operation.next.id)
-    engine.take('checkIn').answer(held(operation.next.id, 12))
-    await settle()
-    expect(waiting.value!.token).toBe(12n * 1024n)
-    expect(() => grant.assertHeld()).toThrow(LostError)
-  })
-
-  test('a yielded grant may be granted again at once', async () => {
-    const { clock, engine, acquire, holder } = await start()
-    const grant = await holder(7)
-    const waiting = acquire()
-    clock.advance(5)
-    void grant.release()
-    const { operation, answer } = engine.take('extendOrYield')
-    answer(held(operation.next.id, 12))
-    await settle()
-    expect(waiting.value!.token).toBe(12n * 1024n)
-    expect(engine.open).toBe(0)
-  })
-
   test('a grant that was gone is reported as lost, and the next caller asks again', async () => {
     const { clock, engine, acquire, holder } = await start()
     const grant = await holder(7)
@@ -807,9 +668,7 @@ describe('turns', () => {
     await settle()
     expect(released.error).toBeInstanceOf(LostError)
     expect(signal.reason).toBe(released.error)
-    const { operation, answer } = engine.take('enqueue')
-    answer(held(operation.request.id, 15))
-    await settle()
+    await grantNext(engine, 15)
     expect(waiting.value!.token).toBe(15n * 1024n)
   })
 
@@ -831,9 +690,7 @@ describe('turns', () => {
       expect(checkIn.operation.request.id).toBe(operation.next.id)
       checkIn.answer({ state: 'gone' })
       await settle()
-      const question = engine.take('enqueue')
-      question.answer(held(question.operation.request.id, 20))
-      await settle()
+      await grantNext(engine, 20)
       expect(waiting.value!.token).toBe(20n * 1024n)
       expect(engine.open).toBe(0)
     }
@@ -977,9 +834,7 @@ describe('turns', () => {
     expect(released.settled).toBe(true)
     expect(waiting.settled).toBe(false)
     expect(engine.take('release').operation).toMatchObject({ request: operation.request, number: 8 })
-    const again = engine.take('enqueue')
-    again.answer(held(again.operation.request.id, 9))
-    await settle()
+    await grantNext(engine, 9)
     expect(waiting.value!.token).toBe(9n * 1024n)
   })
 
@@ -1046,30 +901,11 @@ describe('turns', () => {
     }
   })
 
-  test('a grant for readers does not go from turn to turn', async () => {
-    const { engine, box } = await start()
-    const { read } = box.readWriteLock('key')
-    const first = new Outcome(read.acquire())
-    const question = engine.take('enqueue')
-    question.answer(held(question.operation.request.id, 3))
-    await settle()
-    const second = new Outcome(read.acquire())
-    // The next reader sends its own request while the first one reads.
-    const { operation, answer } = engine.take('enqueue')
-    answer(queued(operation.request.id))
-    await settle()
-    void first.value!.release()
-    expect(engine.take('release').operation.number).toBe(3)
-    expect(second.settled).toBe(false)
-  })
-
   test('a write grant that was downgraded does not go from turn to turn, not even before the answer', async () => {
     const { engine, box } = await start()
     const { write } = box.readWriteLock('key')
     const first = new Outcome(write.acquire())
-    const question = engine.take('enqueue')
-    question.answer(held(question.operation.request.id, 3))
-    await settle()
+    await grantNext(engine, 3)
     const second = new Outcome(write.acquire())
     const downgraded = new Outcome(first.value!.downgrade())
     const released = new Outcome(first.value!.release())
@@ -1080,9 +916,7 @@ describe('turns', () => {
     engine.take('release').answer(true)
     await settle()
     expect([downgraded.error, released.error]).toEqual([undefined, undefined])
-    const next = engine.take('enqueue')
-    next.answer(held(next.operation.request.id, 4))
-    await settle()
+    await grantNext(engine, 4)
     expect(second.value!.token).toBe(4n * 1024n)
   })
 
@@ -1090,17 +924,13 @@ describe('turns', () => {
     const { engine, box } = await start()
     const { write } = box.readWriteLock('key')
     const first = new Outcome(write.acquire())
-    const question = engine.take('enqueue')
-    question.answer(held(question.operation.request.id, 3))
-    await settle()
+    await grantNext(engine, 3)
     const second = new Outcome(write.acquire())
     expect(engine.words).toBe('enqueue')
     void first.value!.downgrade()
     engine.take('downgrade').answer(true)
     await settle()
-    const next = engine.take('enqueue')
-    next.answer(queued(next.operation.request.id))
-    await settle()
+    await queueNext(engine)
     expect(second.settled).toBe(false)
     first.value!.assertHeld()
   })
@@ -1153,9 +983,7 @@ describe('a grant that is lost', () => {
     const waiting = acquire()
     clock.advance(1000)
     expect(engine.take('cancel').operation.request.id).toMatch(/1$/)
-    const { operation, answer } = engine.take('enqueue')
-    answer(held(operation.request.id, 8))
-    await settle()
+    await grantNext(engine, 8)
     waiting.value!.assertHeld()
     expect(() => grant.assertHeld()).toThrow(LostError)
     const released = new Outcome(grant.release())
@@ -1163,21 +991,6 @@ describe('a grant that is lost', () => {
     expect(released.error).toBeInstanceOf(LostError)
     waiting.value!.assertHeld()
     expect(engine.open).toBe(0)
-  })
-
-  test('its queue continues when the engine confirms that it was taken away', async () => {
-    const { engine, acquire, holder } = await start()
-    const grant = await holder(7)
-    const waiting = acquire()
-    engine.listener.lost(engine.asked[0]!.type === 'enqueue' ? engine.asked[0].request.id : '')
-    grant.assertHeld()
-    engine.take('renew').answer(false)
-    await settle()
-    expect(() => grant.assertHeld()).toThrow(LostError)
-    const { operation, answer } = engine.take('enqueue')
-    answer(held(operation.request.id, 8))
-    await settle()
-    expect(waiting.value!.token).toBe(8n * 1024n)
   })
 
   test('every call on it reports the loss, also past the deadline before any timer', async () => {
@@ -1199,9 +1012,7 @@ describe('giving up', () => {
     const { clock, engine, acquire } = await start()
     const first = acquire({ wait: 100 })
     const second = acquire({ wait: 200 })
-    const { operation, answer } = engine.take('enqueue')
-    answer(queued(operation.request.id))
-    await settle()
+    const request = await queueNext(engine)
     clock.advance(100)
     await settle()
     expect(first.error).toBeInstanceOf(TimedOutError)
@@ -1210,7 +1021,7 @@ describe('giving up', () => {
     clock.advance(100)
     await settle()
     expect(second.error).toBeInstanceOf(TimedOutError)
-    expect(engine.take('cancel').operation.request.id).toBe(operation.request.id)
+    expect(engine.take('cancel').operation.request.id).toBe(request.id)
     expect(clock.nextAt()).toBeUndefined()
   })
 
@@ -1286,9 +1097,7 @@ describe('a box that drains', () => {
         return box.mutex('key').run(grant => grant.token)
       }),
     )
-    const outerQuestion = engine.take('enqueue')
-    outerQuestion.answer(held(outerQuestion.operation.request.id, 8))
-    await settle()
+    const outerRequest = await grantNext(engine, 8)
     const waiting = acquire()
     clock.advance(5)
     void first.release()
@@ -1301,10 +1110,8 @@ describe('a box that drains', () => {
     answer(queued(operation.next.id))
     await settle()
     engine.take('cancel').answer(undefined)
-    const question = engine.take('enqueue')
-    question.answer(held(question.operation.request.id, 9))
-    await settle()
-    for (const id of [question.operation.request.id, outerQuestion.operation.request.id]) {
+    const request = await grantNext(engine, 9)
+    for (const id of [request.id, outerRequest.id]) {
       engine.take('release', id).answer(true)
       await settle()
     }
@@ -1352,9 +1159,7 @@ describe('an engine with a mistake', () => {
   test('an invalid answer to a check-in or an extendOrYield ends the wait and cancels the request', async () => {
     const { clock, engine, acquire, holder } = await start()
     const waiting = acquire({ lease: 250 })
-    const question = engine.take('enqueue')
-    question.answer(queued(question.operation.request.id, 100))
-    await settle()
+    await queueNext(engine, 100)
     for (let look = 0; look < 2; look++) {
       clock.advance(200)
       engine.take('checkIn').answer(undefined as never)
@@ -1405,9 +1210,7 @@ describe('readers and permits together', () => {
     const { engine, box } = await start()
     const read = (options?: LockOptions) => new Outcome(box.readWriteLock('key').read.acquire(options))
     const readers = [read(), read({ lease: 900 }), read({ label: 'other' })]
-    const first = engine.take('enqueue')
-    first.answer(held(first.operation.request.id, 9))
-    await settle()
+    await grantNext(engine, 9)
     expect(readers.map(({ settled }) => settled)).toEqual([true, false, false])
     const second = engine.take('enqueue')
     expect(second.operation.lease).toBe(900)
@@ -1421,9 +1224,7 @@ describe('readers and permits together', () => {
     const { clock, engine, box } = await start()
     const read = () => new Outcome(box.readWriteLock('key').read.acquire({ lease: 300, renew: false }))
     const readers = [read(), read()]
-    const { operation, answer } = engine.take('enqueue')
-    answer(held(operation.request.id, 9))
-    await settle()
+    await grantNext(engine, 9)
     const signals = readers.map(({ value }) => value!.signal)
     clock.advance(300)
     expect(signals.map(({ aborted }) => aborted)).toEqual([true, true])
@@ -1452,13 +1253,11 @@ describe('readers and permits together', () => {
     const { engine, box } = await start()
     const acquire = () => new Outcome(box.semaphore('key', { max: 100 }).acquire())
     const first = acquire()
-    const question = engine.take('enqueue')
-    question.answer(queued(question.operation.request.id))
-    await settle()
+    const request = await queueNext(engine)
     const others = [acquire(), acquire()]
     expect(engine.open).toBe(0)
-    engine.listener.wake(question.operation.request.id)
-    engine.take('checkIn').answer(held(question.operation.request.id, 9))
+    engine.listener.wake(request.id)
+    engine.take('checkIn').answer(held(request.id, 9))
     await settle()
     expect(first.value!.token).toBe(9n * 1024n)
     for (const number of [10, 11]) {
@@ -1599,23 +1398,8 @@ describe('readers and permits together', () => {
       await settle()
       expect(callers.map(({ settled }) => settled)).toEqual([true, !succeeds])
       if (!succeeds) continue
-      const third = engine.take('enqueue')
-      third.answer(held(third.operation.request.id, 10))
-      await settle()
+      await grantNext(engine, 10)
       expect(callers.map(({ value }) => value!.token)).toEqual([9n * 1024n, 10n * 1024n])
     }
-  })
-
-  test('a request of a semaphore that is lost leaves the others in the queue', async () => {
-    const { engine, box } = await start()
-    const acquire = () => new Outcome(box.semaphore('key', { max: 9 }).acquire())
-    const callers = [acquire(), acquire()]
-    const [first, second] = [engine.take('enqueue'), engine.take('enqueue')]
-    first.answer(queued(first.operation.request.id))
-    await settle()
-    second.fail(new IndeterminateError('lost'))
-    await settle()
-    expect(callers.map(({ settled }) => settled)).toEqual([false, false])
-    expect(engine.take('cancel').operation.request.id).toBe(second.operation.request.id)
   })
 })

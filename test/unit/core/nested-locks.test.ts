@@ -47,36 +47,21 @@ describe.concurrent('deadlocks of nested locks', () => {
     expect(await read.run(() => read.run(() => 'inside'))).toBe('inside')
   })
 
-  test('of two tasks that wait for each other, one gets a DeadlockError and the other continues', async ({
-    boxes,
-  }) => {
+  test.for([2, 4])('in a cycle of %i tasks, one gets a DeadlockError', async (count, { boxes }) => {
     const box = await boxes.open()
-    const task = (first: string, second: string) =>
-      box.mutex(first).run(async () => {
-        await pause(20)
-        return box.mutex(second).run(() => 'through')
-      })
-    const outcomes = await Promise.allSettled([task('a', 'b'), task('b', 'a')])
-    expect(outcomes.map(({ status }) => status).sort()).toStrictEqual(['fulfilled', 'rejected'])
-    const failed = outcomes.find(outcome => outcome.status === 'rejected')
-    expect(failed!.reason).toBeInstanceOf(DeadlockError)
-    expect(await locks(box)).toStrictEqual([])
-  })
-
-  test('in a cycle of four tasks, one gets a DeadlockError', async ({ boxes }) => {
-    const box = await boxes.open()
-    const keys = ['a', 'b', 'c', 'd']
+    const keys = ['a', 'b', 'c', 'd'].slice(0, count)
     const outcomes = await Promise.allSettled(
       keys.map((key, index) =>
         box.mutex(key).run(async () => {
-          await pause(10)
-          return box.mutex(keys[(index + 1) % 4]!).run(() => 'through')
+          await pause(20)
+          return box.mutex(keys[(index + 1) % count]!).run(() => 'through')
         }),
       ),
     )
     const failed = outcomes.filter(outcome => outcome.status === 'rejected')
     expect(failed).toHaveLength(1)
     expect(failed[0]!.reason).toBeInstanceOf(DeadlockError)
+    expect(await locks(box)).toStrictEqual([])
   })
 
   test('a cycle through a waiter in the queue is found', async ({ boxes }) => {
@@ -90,13 +75,6 @@ describe.concurrent('deadlocks of nested locks', () => {
     const writing = write.run(() => 'written')
     await reading
     expect(await writing).toBe('written')
-  })
-
-  test('waiting for a task that does not wait is no deadlock', async ({ boxes }) => {
-    const box = await boxes.open()
-    const other = box.mutex('b').run(() => pause(40))
-    await box.mutex('a').run(() => box.mutex('b').run(() => undefined))
-    await other
   })
 
   test('a reentrant task gets its lock again under the same token, until the outermost release', async ({
@@ -164,14 +142,5 @@ describe.concurrent('deadlocks of nested locks', () => {
       if (performance.now() - begun < 500) expect(state).toBe('pending')
       await expect(asked).rejects.toThrow(TimedOutError)
     })
-  })
-
-  test('a grant from `acquire` is not part of a cycle', async ({ boxes }) => {
-    const box = await boxes.open()
-    const held = await box.mutex('key').acquire()
-    const asked = box.mutex('key').acquire()
-    await pause(10)
-    await held.release()
-    await (await asked).release()
   })
 })

@@ -94,43 +94,10 @@ describe('concurrency of a box', () => {
   })
 
   test.each([
-    { limit: 1000, per: 1000, concurrency: 10 },
-    { limit: 10, per: 60_000, concurrency: 1000 },
-    { limit: 10, per: 60_000, concurrency: 10 },
-    { limit: 10, per: 60_000 },
-  ])(
-    'only callers that would have to wait count for the queue, also of those that come in one tick: %j',
-    async options => {
-      const { clock, join } = scene()
-      const [box] = await join()
-      const limiter = box.limiter('api', { ...options, queue: 5 })
-      let given = 0
-      const refused: unknown[] = []
-      const call = (): void =>
-        void limiter.acquire().then(
-          () => given++,
-          (error: unknown) => refused.push(error),
-        )
-      for (let caller = 0; caller < 16; caller++) call()
-      await pass(clock, 100)
-      expect(given).toBe(10)
-      expect(refused).toHaveLength(1)
-      expect(refused[0]).toMatchObject({
-        code: 'BUSY',
-        message: expect.stringContaining('5 callers are waiting'),
-      })
-      call()
-      await pass(clock, 100)
-      expect(refused).toHaveLength(2)
-      await limiter.close()
-    },
-  )
-
-  test.each([
     ['some time', 0],
     // Longer than the time for which permits can be used.
     ['some time, and one reply a second and a half', 1500],
-  ])('the same holds for several limiters at once whose requests and replies take %s', async (_, late) => {
+  ])('only callers that have to wait count for the queue, with requests that take %s', async (_, late) => {
     const all = [
       { limit: 10, per: 60_000 },
       { limit: 1000, per: 60_000, concurrency: 10 },

@@ -5,7 +5,7 @@ import { systemClock, VirtualClock } from '../../../src/base/clock.js'
 import { FaultInjectingEngine } from '../../../packages/conformance/src/fault-injecting-engine.js'
 import { Random } from '../../../packages/conformance/src/random.js'
 import { MemoryEngine, MemorySpace } from '../../../src/engines/memory/memory-engine.js'
-import { AbortedError, UnavailableError } from '../../../src/base/errors.js'
+import { UnavailableError } from '../../../src/base/errors.js'
 import { open } from '../../../src/index.js'
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
 import type { BoxDecision, BoxLimiter } from '../../../src/limits/remote/box-limiter.js'
@@ -147,23 +147,6 @@ describe('a decision and what it reports are of one moment', () => {
       expect(Math.min(admitted, refused)).toBeGreaterThan(50)
     },
   )
-})
-
-test('callers that gave up do not delay others', async () => {
-  const clock = new VirtualClock(5000)
-  const box = new DistantBox(clock, new Server(clock), 2, { limit: 1, per: '1m' })
-  const first = box.limiter.acquire()
-  await pass(clock, 10)
-  const controller = new AbortController()
-  const waiting = box.limiter.acquire(1, { signal: controller.signal })
-  await pass(clock, 10)
-  controller.abort()
-  await expect(waiting).rejects.toThrow(AbortedError)
-  ;(await first).refund()
-  await pass(clock, 10)
-  const again = box.limiter.tryAcquire()
-  await pass(clock, 10)
-  expect(await again).toBeDefined()
 })
 
 test('a decision that is made without the engine reports no limit', async () => {

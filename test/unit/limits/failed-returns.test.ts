@@ -35,36 +35,21 @@ async function refunded(failure: Error, closeAfter?: number) {
     void limiter.close()
   }
   await pass(clock, 5000)
-  return { asked: asked.map(({ at, returns }) => [at - 5100, returns]), limiter }
+  const later = asked.map(({ at, returns }) => [at - 5100, returns])
+  if (failures.length === 0 && closeAfter === undefined) await limiter.tryAcquire()
+  return later
 }
 
-test('permits whose return was certainly not applied are returned again every half second', async () => {
-  const { asked, limiter } = await refunded(new UnavailableError('locked'))
-  expect(asked).toEqual([
-    [0, 1],
-    [500, 1],
-    [1000, 1],
-  ])
-  await limiter.tryAcquire()
-})
+const LOCKED = new UnavailableError('locked')
+const NO_REPLY = new IndeterminateError('no reply')
 
-test('permits whose return may have been applied count as used', async () => {
-  const { asked } = await refunded(new IndeterminateError('no reply'))
-  expect(asked).toEqual([[0, 1]])
-})
-
-test('a limiter that is closed tries twice to return permits whose return was certainly not applied', async () => {
-  const { asked } = await refunded(new UnavailableError('locked'), 100)
-  expect(asked).toEqual([
-    [0, 1],
-    [100, 1],
-    [600, 1],
-  ])
-})
-
-test('a limiter that is closed returns no permits again whose return may have been applied', async () => {
-  const { asked } = await refunded(new IndeterminateError('no reply'), 100)
-  expect(asked).toEqual([[0, 1]])
+test.each<[string, Error, number | undefined, number[]]>([
+  ['was certainly not applied are returned again every half second', LOCKED, undefined, [0, 500, 1000]],
+  ['may have been applied count as used', NO_REPLY, undefined, [0]],
+  ['was certainly not applied are returned twice more by a closed limiter', LOCKED, 100, [0, 100, 600]],
+  ['may have been applied are not returned again by a closed limiter', NO_REPLY, 100, [0]],
+])('permits whose return %s', async (_, failure, closeAfter, times) => {
+  expect(await refunded(failure, closeAfter)).toEqual(times.map(at => [at, 1]))
 })
 
 test('a limiter that is closed during a call returns the permits that the call has not returned', async () => {

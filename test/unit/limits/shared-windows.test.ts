@@ -277,21 +277,6 @@ describe('threads that share windows of all kinds', () => {
 })
 
 describe('a calendar that threads share', () => {
-  test('starts from zero with each period of the wall clock, for all of them', () => {
-    const { clock, thread } = scene({ limit: 3, per: '1s', window: 'calendar' }, MONDAY + 900)
-    const [one, other] = [thread(), thread()]
-    expect(one.tryAcquire(2)).toBeDefined()
-    expect(other.tryAcquire(2)).toBeUndefined()
-    expect(other.tryAcquire()).toBeDefined()
-    expect(one.explain()).toMatchObject({ readyIn: 100, limits: [{ remaining: 0, resetIn: 100 }] })
-    clock.advance(99)
-    expect(one.tryAcquire()).toBeUndefined()
-    clock.advance(1)
-    expect(other.explain().limits[0]).toMatchObject({ remaining: 3, resetIn: 0 })
-    expect(other.tryAcquire(3)).toBeDefined()
-    expect(one.tryAcquire()).toBeUndefined()
-  })
-
   test('has the days of a time zone in every thread, that with 23 hours too', () => {
     const night = Date.UTC(2026, 2, 28, 22, 30)
     const limits = [{ limit: 2, per: '1d', window: 'calendar', timeZone: 'Europe/Berlin' }] as const
@@ -303,30 +288,6 @@ describe('a calendar that threads share', () => {
     expect(other.tryAcquire(2)).toBeDefined()
     expect(one.explain()).toMatchObject({ readyIn: 23 * 3_600_000 })
     expect(one.explain(2).readyIn).toBe(23 * 3_600_000)
-  })
-
-  test('gives nothing at the end of a period that could arrive in the next', () => {
-    const { clock, thread } = scene({ limit: 2, per: '1s', window: 'calendar', jitter: 50 }, MONDAY + 949)
-    const one = thread()
-    expect(one.tryAcquire()).toBeDefined()
-    clock.advance(1)
-    expect(one.tryAcquire()).toBeUndefined()
-    expect(one.explain().readyIn).toBe(50)
-    clock.advance(50)
-    expect(one.tryAcquire(2)).toBeDefined()
-  })
-
-  test('counts a permit that is given back in its own period only', () => {
-    const { clock, thread } = scene({ limit: 2, per: '1s', window: 'calendar' })
-    const [one, other] = [thread(), thread()]
-    const old = one.tryAcquire(2)!
-    clock.advance(1000)
-    const permit = one.tryAcquire(2)!
-    old.refund()
-    expect(other.tryAcquire()).toBeUndefined()
-    permit.refund()
-    expect(other.tryAcquire(2)).toBeDefined()
-    expect(one.tryAcquire()).toBeUndefined()
   })
 
   test('takes the period for used up that a clock shows which was set back, in every thread', () => {
@@ -440,21 +401,6 @@ describe('even spacing that threads share', () => {
     },
   )
 
-  test('is the same whichever of them asks', async () => {
-    const { clock, thread } = scene({ limit: 4, per: '1s', window: 'smooth' })
-    const [one, other] = [thread(), thread()]
-    expect(one.tryAcquire()).toBeDefined()
-    expect(other.tryAcquire()).toBeUndefined()
-    expect(other.explain()).toMatchObject({ waitsFor: 'limit' })
-    expect(other.explain().readyIn).toBeCloseTo(250, 3)
-    clock.advance(249.9)
-    expect(other.tryAcquire()).toBeUndefined()
-    clock.advance(0.11)
-    expect(other.tryAcquire(2)).toBeDefined()
-    expect(one.explain().readyIn).toBeCloseTo(500, 1)
-    await settled()
-  })
-
   test('makes up for a late timer, but not for a caller who comes later', async () => {
     const { clock, thread } = scene({ limit: 10, per: '1s', window: 'smooth' })
     const one = thread()
@@ -482,19 +428,6 @@ describe('even spacing that threads share', () => {
     expect(other.tryAcquire()).toBeUndefined()
     clock.advance(0)
     await waiting
-  })
-
-  test('gives the interval of the newest permit back with it, and no other', () => {
-    const { clock, thread } = scene({ limit: 4, per: '1s', window: 'smooth' })
-    const [one, other] = [thread(), thread()]
-    const first = one.tryAcquire()!
-    clock.advance(300)
-    const second = other.tryAcquire(2)!
-    first.refund()
-    expect(one.explain().readyIn).toBeCloseTo(500, 1)
-    second.refund()
-    expect(one.explain().readyIn).toBe(0)
-    expect(one.tryAcquire()).toBeDefined()
   })
 
   test('continues soon when a thread was ended before it wrote what it had claimed', () => {

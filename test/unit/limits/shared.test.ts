@@ -129,29 +129,6 @@ describe('threads in a queue', () => {
 })
 
 describe('a limiter that is shared', () => {
-  test('counts what others took, keeps call order, and gives back what was not used', async () => {
-    const one = sharedLimiter({ limit: 3, per: '1h' })
-    const other = joinLimiter(structuredClone(one.handle))
-    const permit = one.tryAcquire(2)!
-    expect(other.tryAcquire()).toBeDefined()
-    expect(one.tryAcquire()).toBeUndefined()
-    expect(one.explain()).toMatchObject({ waitsFor: 'limit', limits: [{ limit: 3, remaining: 0 }] })
-    permit.refund()
-    expect(other.tryAcquire(2)).toBeDefined()
-    expect(other.tryAcquire()).toBeUndefined()
-  })
-
-  test('reports and gives at once what was given back, regardless of what was taken before or after', () => {
-    const limit = sharedLimiter({ limit: 3, per: '1h' })
-    const left = () => limit.explain().limits[0]!.remaining
-    limit.tryAcquire()
-    limit.tryAcquire(2)!.refund()
-    expect(left()).toBe(2)
-    expect(limit.tryAcquire(2)).toBeDefined()
-    // Two of three slots are no longer free, and one is in use. Skipping a slot gives no permit.
-    expect([left(), limit.tryAcquire()]).toEqual([0, undefined])
-  })
-
   test('keeps each limit, and uses the whole of it, over random takes and refunds', () => {
     const random = new Random(7)
     for (let round = 0; round < 100; round++) {

@@ -41,25 +41,15 @@ function longestGap({ grants }: NaiveCount, since: number): number {
   return Math.max(...times.slice(1).map((time, index) => time - times[index]!))
 }
 
-test('a box that is stopped costs the others no more than one window, however many callers it has', async () => {
-  const { clock, boxes, count } = scene([100, 12])
+test.each<[string, readonly number[], number]>([
+  ['a box with many callers that is stopped costs', [100, 12], 1],
+  ['five of eight boxes that are stopped together cost', EIGHT, 5],
+])('%s the others no more than one window', async (_, callers, stopped) => {
+  const { clock, boxes, count } = scene(callers)
   await pass(clock, 5000)
   const start = clock.now()
   const before = count.total
-  boxes[0]!.freeAt = time => Math.max(time, start + 10_000)
-  await pass(clock, 10_000)
-  expect(count.total - before).toBeGreaterThanOrEqual(0.98 * 10 * LIMIT - LIMIT)
-  expect(longestGap(count, start - WINDOW)).toBeLessThan(1.1 * WINDOW)
-  await pass(clock, 10_000)
-  expect(count.worst(WINDOW)).toBeLessThanOrEqual(LIMIT)
-})
-
-test('five of eight boxes that are stopped together cost the others no more than one window', async () => {
-  const { clock, boxes, count } = scene(EIGHT)
-  await pass(clock, 5000)
-  const start = clock.now()
-  const before = count.total
-  for (const box of boxes.slice(0, 5)) box.freeAt = time => Math.max(time, start + 10_000)
+  for (const box of boxes.slice(0, stopped)) box.freeAt = time => Math.max(time, start + 10_000)
   await pass(clock, 10_000)
   expect(count.total - before).toBeGreaterThanOrEqual(0.98 * 10 * LIMIT - LIMIT)
   expect(longestGap(count, start - WINDOW)).toBeLessThan(1.1 * WINDOW)
