@@ -111,19 +111,7 @@ describe.concurrent('doctor of Redis', () => {
 
   test('finds missing rights, and names what it could not examine', async () => {
     await using server = await startRedis({ config: SAFE })
-    await server.command(
-      'ACL',
-      'SETUSER',
-      'reader',
-      'on',
-      '>secret',
-      '~*',
-      '&*',
-      '-@all',
-      '+get',
-      '+ping',
-      '+time',
-    )
+    await server.command(...'ACL SETUSER reader on >secret ~* &* -@all +get +ping +time'.split(' '))
     const { ids, facts } = await found(server.url.replace('//', '//reader:secret@'))
     expect(ids).toEqual(expect.arrayContaining(['no-locks', 'no-stores', 'no-limits']))
     expect(facts.join('\n')).toMatch(/could not be examined: INFO/)

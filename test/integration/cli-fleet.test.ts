@@ -1,59 +1,18 @@
 import { describe, expect, test, vi } from 'vitest'
-import { startHazelcast, TEST_CLUSTER } from '../support/servers/hazelcast.js'
-import { startPostgres } from '../support/servers/postgres.js'
+import { startEngine, type ServedEngine } from '../support/servers/engines.js'
 import { startRedis } from '../support/servers/redis.js'
-import { startZooKeeper } from '../support/servers/zookeeper.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 
-/** Engines with servers: how to start and end each one, and the tests of a fleet that run on it. */
-const ENGINES: readonly [
-  engine: string,
-  start: () => Promise<{ url: string; end: () => Promise<void> }>,
-  parts: readonly ((url: string) => Promise<void>)[],
-][] = [
-  [
-    'Redis',
-    async () => {
-      const server = await startRedis()
-      return { url: server.url, end: () => server.kill() }
-    },
-    [oneAtATime, onceForASlot, heldAtLeast, oneLeader, limited],
-  ],
-  [
-    'PostgreSQL',
-    async () => {
-      const server = await startPostgres()
-      return { url: server.url, end: () => server.kill() }
-    },
-    [oneAtATime, onceForASlot, heldAtLeast, oneLeader, limited],
-  ],
-  [
-    'ZooKeeper',
-    async () => {
-      const server = await startZooKeeper()
-      return { url: `zookeeper://${server.address}/app`, end: () => server.kill() }
-    },
-    [oneAtATime, oneLeader],
-  ],
-  [
-    'Hazelcast',
-    async () => {
-      const server = await startHazelcast()
-      return { url: `hazelcast://${server.address}/${TEST_CLUSTER}`, end: () => server.kill() }
-    },
-    [oneAtATime, oneLeader],
-  ],
-]
+const ALL = [oneAtATime, onceForASlot, heldAtLeast, oneLeader, limited]
 
-describe.each(ENGINES)('a fleet on %s', (_, start, parts) => {
-  test('runs one at a time, and as one leader', async () => {
-    const { url, end } = await start()
-    try {
-      await Promise.all(parts.map(part => part(url)))
-    } finally {
-      await end()
-    }
-  })
+test.each<[ServedEngine, readonly ((url: string) => Promise<void>)[]]>([
+  ['Redis', ALL],
+  ['PostgreSQL', ALL],
+  ['ZooKeeper', [oneAtATime, oneLeader]],
+  ['Hazelcast', [oneAtATime, oneLeader]],
+])('a fleet on %s runs one at a time, and as one leader', async (engine, parts) => {
+  const url = await startEngine(engine)
+  await Promise.all(parts.map(part => part(url)))
 })
 
 async function oneAtATime(url: string): Promise<void> {

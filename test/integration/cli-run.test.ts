@@ -175,17 +175,8 @@ describe.concurrent('run', () => {
 
   test('keeps the lock for the minimum time, so that a machine with a late clock finds it busy', async () => {
     await using place = new CommandPlace()
-    const job = [
-      '--lock',
-      'job',
-      '--skip-if-busy',
-      '--hold-at-least',
-      '1h',
-      '--',
-      'sh',
-      '-c',
-      'echo ran >> log',
-    ]
+    const options = '--lock job --skip-if-busy --hold-at-least 1h --'.split(' ')
+    const job = [...options, 'sh', '-c', 'echo ran >> log']
     const first = place.start('run', '--json', ...job)
     await vi.waitFor(() => expect(first.stderr).toContain('"ended"'), PATIENCE)
     expect(await place.signalbox('run', ...job)).toMatchObject({ status: 0, stderr: '' })

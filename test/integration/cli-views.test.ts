@@ -233,8 +233,8 @@ describe.concurrent('completion', () => {
 })
 
 test('gives up a frozen server in bounded time, with a status of its own', async () => {
-  await using here = await RedisPlace.start()
-  await using place = new CommandPlace(here.server.url)
+  await using here = await RedisPlace.start({ config: ['requirepass secret'] })
+  await using place = new CommandPlace(here.server.url.replace('//', '//:secret@'))
   here.server.pause()
   const ends = await Promise.all([
     place.signalbox('run', '--lock', 'a', '--', 'touch', 'ran'),
@@ -244,5 +244,6 @@ test('gives up a frozen server in bounded time, with a status of its own', async
   for (const { status, stdout, stderr } of ends) {
     expect({ status, stdout }).toEqual({ status: 69, stdout: '' })
     expect(stderr).toMatch(/^signalbox: .*can't reach.*\n$/)
+    expect(stderr).not.toContain('secret')
   }
 })

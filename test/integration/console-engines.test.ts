@@ -6,12 +6,10 @@ import { consoleOf, type BoxConsole } from '../../packages/console/src/index.js'
 import type { Message } from '../../packages/console/src/messages.js'
 import { modelAfter, overviewOf, type Model } from '../../packages/console/src/page/model.js'
 import { diagnose, open, type Box } from '../../src/index.js'
-import { startHazelcast, TEST_CLUSTER } from '../support/servers/hazelcast.js'
-import { startPostgres } from '../support/servers/postgres.js'
+import { startEngine } from '../support/servers/engines.js'
 import { quorumUrl } from '../support/servers/quorum.js'
 import { startRedisCluster } from '../support/servers/redis-cluster.js'
-import { startRedis, startRedisServers } from '../support/servers/redis.js'
-import { startZooKeeper } from '../support/servers/zookeeper.js'
+import { startRedisServers } from '../support/servers/redis.js'
 import { PATIENCE } from './command-line.js'
 
 interface Engine {
@@ -31,15 +29,7 @@ const ENGINES: Readonly<Record<string, Engine>> = {
     hasLimits: true,
     hasValues: true,
   },
-  Redis: {
-    async start() {
-      const server = await startRedis()
-      onTestFinished(() => server.stop())
-      return server.url
-    },
-    hasLimits: true,
-    hasValues: true,
-  },
+  Redis: { start: () => startEngine('Redis'), hasLimits: true, hasValues: true },
   'a Redis cluster': {
     async start() {
       const cluster = await startRedisCluster()
@@ -58,33 +48,9 @@ const ENGINES: Readonly<Record<string, Engine>> = {
     hasLimits: false,
     hasValues: false,
   },
-  PostgreSQL: {
-    async start() {
-      const server = await startPostgres()
-      onTestFinished(() => server.stop())
-      return server.url
-    },
-    hasLimits: true,
-    hasValues: true,
-  },
-  ZooKeeper: {
-    async start() {
-      const server = await startZooKeeper()
-      onTestFinished(() => server.kill())
-      return `zookeeper://${server.address}/console`
-    },
-    hasLimits: false,
-    hasValues: true,
-  },
-  Hazelcast: {
-    async start() {
-      const server = await startHazelcast()
-      onTestFinished(() => server.kill())
-      return `hazelcast://${server.address}/${TEST_CLUSTER}?map=console`
-    },
-    hasLimits: false,
-    hasValues: true,
-  },
+  PostgreSQL: { start: () => startEngine('PostgreSQL'), hasLimits: true, hasValues: true },
+  ZooKeeper: { start: () => startEngine('ZooKeeper'), hasLimits: false, hasValues: true },
+  Hazelcast: { start: () => startEngine('Hazelcast'), hasLimits: false, hasValues: true },
 }
 
 const BASE = 'http://ops.example/locks/'

@@ -1,15 +1,11 @@
 import { readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { open, type Box } from 'signalbox'
 import { describe, expect, test } from 'vitest'
 import { locks, until } from '../../packages/conformance/src/time.js'
 import { CLAIM_WINDOW } from '../../src/engine/contract.js'
 import { place } from '../support/file/places.js'
-
-setFlagsFromString('--expose-gc')
-const collect = runInNewContext('gc') as () => void
+import { memoryInUse } from '../support/heap.js'
 
 describe('fifty boxes of one process on one folder', () => {
   test('exclude each other, wake each other, and leave no descriptor behind', async () => {
@@ -45,9 +41,9 @@ describe('fifty boxes of one process on one folder', () => {
     expect(await boxes[7]!.store('s').get('sum')).toMatchObject({ value: 200 })
     expect(await locks(boxes[0]!)).toEqual([])
     await Promise.all(boxes.map(box => box.close()))
-    await until('all descriptors are closed', () => {
+    await until('all descriptors are closed', async () => {
       // libsql closes a database when its last statement is collected, so this collects garbage.
-      collect()
+      await memoryInUse()
       return descriptors() <= before
     })
     expect(readdirSync(here.folder).filter(name => name.endsWith('.box'))).toEqual([])

@@ -1,7 +1,6 @@
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { systemClock } from '../../src/base/clock.js'
 import { pause, queued, until } from '../../packages/conformance/src/time.js'
 import { place } from '../support/file/places.js'
 import type { RemoteBox } from '../support/file/remote-box.js'
@@ -178,26 +177,4 @@ test('a holder without its socket file does not count as dead', async () => {
   await holder.call('assertHeld', 'it')
   await holder.release('it')
   await waiter.mutex('it', ['a'], LONG)
-})
-
-test('a revoked session has lost its grants, and a waiter runs', async () => {
-  const here = place()
-  const watcher = await here.box()
-  const [holder, waiter] = (await here.processes(2)) as [RemoteBox, RemoteBox]
-  await holder.mutex('it', ['a'], LONG)
-  await holder.mutex('other', ['b', 'c'], LONG)
-  const waiting = waiter.mutex('it', ['a', 'b'], LONG)
-  await queued(watcher, 'a', 1)
-  const at = systemClock.now()
-  expect(await watcher.revoke(holder.session)).toBe(2)
-  expect((await waiting).at - at).toBeLessThan(500)
-  // The holder is notified, but notifications have no time limit.
-  await until('the holder knows', async () =>
-    holder.call('assertHeld', 'it').then(
-      () => false,
-      (error: unknown) => (error as { code?: unknown }).code === 'LOST',
-    ),
-  )
-  await expect(holder.release('other')).rejects.toMatchObject({ code: 'LOST' })
-  await waiter.call('assertHeld', 'it')
 })

@@ -91,11 +91,24 @@ async function waitsAfter(event: () => unknown, options: LockOptions = PATIENT):
   const next = lock(file, options)
   await until('it waits', () => waiting() > 0)
   await event()
+  return taking(next)
+}
+
+/** Waits for a lock, and releases it. Returns the time that the wait took, in milliseconds. */
+async function taking(next: ReturnType<typeof lock>): Promise<number> {
   const since = performance.now()
   const release = await next
   const waited = performance.now() - since
   await release()
   return waited
+}
+
+/** Starts a process that waits for the lock, and stops it. */
+async function stoppedWaiter(): Promise<void> {
+  const stopped = await client()
+  void stopped.acquire(60_000).catch(() => undefined)
+  await until('it waits', () => waiting() > 0)
+  stopped.signal('SIGSTOP')
 }
 
 function part(more: Partial<Part> = {}): Part {
@@ -117,9 +130,7 @@ describe('a killed holder', () => {
     await kill(one)
     expect(await check(file)).toBe(false)
     expect(checkSync(file)).toBe(false)
-    await (
-      await lock(file)
-    )()
+    await taking(lock(file))
     await kill(await hold(plan))
     lockSync(file)()
     expect(readdirSync(folder)).toEqual(['file'])
@@ -140,27 +151,16 @@ describe('a killed holder', () => {
     await until('two wait', () => waiting() === 2)
     await waiter[Symbol.asyncDispose]()
     await kill(holder)
-    const since = performance.now()
-    await (
-      await last
-    )()
-    expect(performance.now() - since).toBeLessThan(500)
+    expect(await taking(last)).toBeLessThan(500)
   })
 
   test('is noticed although the waiter ahead is stopped', async () => {
     const holder = await hold()
-    const stopped = await client()
-    void stopped.acquire(60_000).catch(() => undefined)
-    await until('it waits', () => waiting() > 0)
-    stopped.signal('SIGSTOP')
+    await stoppedWaiter()
     const next = lock(file, PATIENT)
     await until('two wait', () => waiting() === 2)
     await kill(holder)
-    const since = performance.now()
-    await (
-      await next
-    )()
-    expect(performance.now() - since).toBeLessThan(800)
+    expect(await taking(next)).toBeLessThan(800)
   })
 
   test('is noticed by its note, which it left late', async () => {
@@ -185,9 +185,7 @@ describe('a killed holder', () => {
     await expect(lock(file)).rejects.toMatchObject({ code: 'ELOCKED' })
     const before = new Date(Date.now() - 20_000)
     utimesSync(`${file}.lock`, before, before)
-    await (
-      await lock(file)
-    )()
+    await taking(lock(file))
   })
 
   test('is replaced by one process of many, again and again', async () => {
@@ -220,40 +218,24 @@ describe('a waiter', () => {
     rmSync(folder, { recursive: true })
     await expect(failing).rejects.toMatchObject({ code: 'ENOENT' })
     mkdirSync(folder)
-    await (
-      await next
-    )()
+    await taking(next)
     expect(notesLeft().filter(name => name.includes('queue-'))).toEqual([])
   })
 
   test('that is stopped does not keep those behind it from the lock', async () => {
     const release = await lock(file)
-    const stopped = await client()
-    void stopped.acquire(60_000).catch(() => undefined)
-    await until('it waits', () => waiting() > 0)
-    stopped.signal('SIGSTOP')
+    await stoppedWaiter()
     const next = lock(file, PATIENT)
     await until('two wait', () => waiting() === 2)
     await release()
-    const since = performance.now()
-    await (
-      await next
-    )()
-    expect(performance.now() - since).toBeLessThan(1000)
+    expect(await taking(next)).toBeLessThan(1000)
   })
 
   test('has some time to take a free lock before a later call takes it', async () => {
     const release = await lock(file)
-    const stopped = await client()
-    void stopped.acquire(60_000).catch(() => undefined)
-    await until('it waits', () => waiting() > 0)
-    stopped.signal('SIGSTOP')
+    await stoppedWaiter()
     await release()
-    const since = performance.now()
-    await (
-      await lock(file, PATIENT)
-    )()
-    expect(performance.now() - since).toBeGreaterThan(150)
+    expect(await taking(lock(file, PATIENT))).toBeGreaterThan(150)
   })
 
   test('does not wait for those ahead of it in threads that were terminated', async () => {

@@ -117,16 +117,6 @@ function watch(mailbox: Mailbox, address: string): { at: number | undefined; tol
   return result
 }
 
-it('carries messages between processes and back', async () => {
-  const { mailbox, inbox } = await openInbox()
-  const echo = await start('echo')
-  for (let number = 0; number < 100; number++) {
-    void mailbox.send(echo.address, `${mailbox.address} ${number}`)
-    await eventually(() => expect(inbox).toHaveLength(number + 1))
-  }
-  expect(inbox).toEqual(Array.from({ length: 100 }, (_, number) => `${mailbox.address} ${number}`))
-})
-
 describe('a process that has finished', () => {
   it('ends with its mailbox open and connected', async () => {
     const inbox: string[] = []

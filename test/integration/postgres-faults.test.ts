@@ -63,21 +63,6 @@ test('boxes whose connections for messages were ended receive messages again', a
   expect(await timed(async () => (await asked).release().then(() => last))).toBeLessThan(AT_ONCE)
 })
 
-test('a distant server works like a near one', async () => {
-  await using server = await startPostgres()
-  await using network = await Proxy.start(server.address.port)
-  await using near = await open(server.url)
-  await using far = await open(server.url.replace(`:${server.address.port}`, `:${network.port}`))
-  network.delay = 400
-  const held = await far.mutex('key').acquire(LONG)
-  expect(await near.mutex('key').tryAcquire()).toBeUndefined()
-  await far.store('s').put('key', 1)
-  await far.limiter('api', { limit: 5, per: '1s' }).acquire()
-  await held.release()
-  await near.mutex('key').run(() => undefined)
-  network.delay = 0
-})
-
 test('a waiter 600 ms away claims its turn while its box has other work and a renewal under way', async () => {
   await using server = await startPostgres()
   await using network = await Proxy.start(server.address.port)
@@ -163,14 +148,6 @@ describe('opening a box fails', () => {
     expect(await complaintOf(open(url))).toMatch(/^UNAVAILABLE: .*: the user lacks rights; `signalbox schema/)
   })
 
-  test('without the database', async () => {
-    await using server = await startPostgres()
-    const url = server.url.replace('/postgres', '/missing')
-    expect(await complaintOf(open(url))).toMatch(
-      /^UNAVAILABLE: could not open a box on postgres:.*missing: the database does not exist$/,
-    )
-  })
-
   test('without the schema on a standby', async () => {
     await using server = await startPostgres()
     await using standby = await startStandby(server.address.port)
@@ -228,21 +205,6 @@ test.runIf(process.platform === 'linux' && unprivileged !== undefined)(
     await held.release()
   },
 )
-
-test('a queue that refers to a request whose row was deleted by hand is an error', async () => {
-  await using server = await startPostgres()
-  await using box = await open(server.url)
-  await box.mutex('key').run(() => undefined)
-  await server.query(`
-    update signalbox.data
-      set queue = array[row('request.1', 'lock/first key', ${'null, '.repeat(9)}null)::signalbox.request]
-      where name = 'lock/key'`)
-  await expect(box.mutex('key').tryAcquire()).rejects.toMatchObject({
-    code: 'UNAVAILABLE',
-    message: expect.stringContaining('lock/key'),
-  })
-  expect(await box.mutex('other').run(() => 'inside')).toBe('inside')
-})
 
 test.each(['LATIN1', 'SQL_ASCII'])('a database in %s shows its locks', async encoding => {
   await using server = await startPostgres()

@@ -10,35 +10,11 @@ beforeAll(async () => {
 afterAll(() => server.kill())
 
 const ARRAYS = ['bool[]', 'int4[]', 'int8[]', 'float8[]', 'text[]', 'uuid[]', 'name[]', 'json[]', 'jsonb[]']
-const SCALARS = [
-  'bool',
-  'int4',
-  'int8',
-  'float8',
-  'numeric',
-  'text',
-  'varchar',
-  'name',
-  'uuid',
-  'json',
-  'jsonb',
-]
+const SCALARS = 'bool int4 int8 float8 numeric text varchar name uuid json jsonb'.split(' ')
 const MORE = ['timestamptz', 'interval', 'oid', 'regclass', 'bytea', 'record']
 const TYPES = [...SCALARS, ...MORE, ...ARRAYS]
 /** Types that are tried in all pairs. */
-const PAIRED = [
-  'bool',
-  'int4',
-  'int8',
-  'float8',
-  'numeric',
-  'text',
-  'uuid',
-  'json',
-  'int8[]',
-  'text[]',
-  'uuid[]',
-]
+const PAIRED = 'bool int4 int8 float8 numeric text uuid json int8[] text[] uuid[]'.split(' ')
 
 /**
  * Creates traps in a schema: for each function and operator of PostgreSQL, functions and operators to which a call
@@ -148,110 +124,20 @@ begin
 end $lay$;
 `
 
-const OPERATORS = [
-  '=',
-  '<>',
-  '<',
-  '<=',
-  '>',
-  '>=',
-  '+',
-  '-',
-  '*',
-  '/',
-  '%',
-  '||',
-  '<@',
-  '@>',
-  '&&',
-  '->',
-  '->>',
-  '#>>',
-]
+const OPERATORS = '= <> < <= > >= + - * / % || <@ @> && -> ->> #>>'.split(' ')
 
 /** Functions that the schema may call, even if it does not call them today. */
-const CALLED = [
-  ...[
-    'abs',
-    'array_append',
-    'array_length',
-    'array_position',
-    'array_remove',
-    'array_to_string',
-    'cardinality',
-    'ceil',
-  ],
-  ...[
-    'coalesce',
-    'concat',
-    'convert_from',
-    'convert_to',
-    'date_part',
-    'decode',
-    'encode',
-    'extract',
-    'floor',
-    'format',
-  ],
-  ...[
-    'generate_series',
-    'greatest',
-    'has_function_privilege',
-    'has_schema_privilege',
-    'has_sequence_privilege',
-  ],
-  ...[
-    'has_table_privilege',
-    'hashtext',
-    'hashtextextended',
-    'json_array_elements',
-    'json_array_length',
-    'json_typeof',
-  ],
-  ...[
-    'jsonb_array_elements',
-    'jsonb_array_length',
-    'left',
-    'length',
-    'lower',
-    'md5',
-    'mod',
-    'nextval',
-    'now',
-  ],
-  ...[
-    'octet_length',
-    'pg_advisory_xact_lock',
-    'pg_notify',
-    'position',
-    'power',
-    'quote_ident',
-    'regexp_replace',
-  ],
-  ...[
-    'regexp_split_to_array',
-    'replace',
-    'right',
-    'round',
-    'set_config',
-    'setval',
-    'sha256',
-    'split_part',
-    'sqrt',
-  ],
-  ...[
-    'starts_with',
-    'string_agg',
-    'strpos',
-    'substr',
-    'substring',
-    'sum',
-    'to_timestamp',
-    'trunc',
-    'unnest',
-    'upper',
-  ],
-]
+const CALLED = `
+  abs array_append array_length array_position array_remove array_to_string cardinality ceil coalesce
+  concat convert_from convert_to date_part decode encode extract floor format generate_series greatest
+  has_function_privilege has_schema_privilege has_sequence_privilege has_table_privilege hashtext
+  hashtextextended json_array_elements json_array_length json_typeof jsonb_array_elements
+  jsonb_array_length left length lower md5 mod nextval now octet_length pg_advisory_xact_lock pg_notify
+  position power quote_ident regexp_replace regexp_split_to_array replace right round set_config setval
+  sha256 split_part sqrt starts_with string_agg strpos substr substring sum to_timestamp trunc unnest
+  upper`
+  .trim()
+  .split(/\s+/)
 
 /** Lets the role `intruder` create its traps in a schema, and returns their number. */
 async function layTraps(url: string, schema: string, engine: string | undefined): Promise<number> {

@@ -97,16 +97,6 @@ test('readers and permits of a long key wait for its exclusive holder', async ()
   port.end()
 })
 
-test('a request for permits is compared with those in the tail of its queue', async () => {
-  const port = ports.take()
-  const mutex = askedOf(port, [{ key: 'a', mode: 'exclusive' }])
-  for (let step = 0; step < 8; step++) await mutex('enqueue', `amy.${step}`, 1000)
-  const permits = (max: number) => askedOf(port, [{ key: 'a', mode: 'permits', permits: 1, max }])
-  expect(await permits(3)('enqueue', 'ben.1', 1000)).toMatchObject({ state: 'queued' })
-  expect(await permits(4)('enqueue', 'ben.2', 1000)).toMatchObject({ state: 'mismatch', max: 3 })
-  port.end()
-})
-
 test('a sign finds permits that have expired in the tail of a queue, also behind a request that waits for another key', async () => {
   const port = ports.take()
   const permits = (count: number, ...others: Claim[]) =>
@@ -182,19 +172,6 @@ test('a sign wakes the only waiter of a key that became free while no signs came
   await port.decide('amy', { type: 'release', request, number }, 9000)
   const sign = await port.decide('ben', { type: 'alive', session: 'ben', requests: [waiting] }, 10_000)
   expect(sign.answer).toMatchObject({ due: ['ben.1'] })
-  port.end()
-})
-
-test('a sign wakes a reader that was passed over and can join others', async () => {
-  const port = ports.take()
-  const readers = askedOf(port, [{ key: 'a', mode: 'shared' }])
-  await readers('enqueue', 'amy.1', 1000)
-  await askedOf(port, [{ key: 'a', mode: 'exclusive' }])('enqueue', 'ben.1', 1000)
-  expect(await readers('enqueue', 'cat.1', 1000)).toMatchObject({ state: 'queued' })
-  const requests = [lockRequest('cat.1', [{ key: 'a', mode: 'shared' }])]
-  const { answer, hints } = await port.decide('cat', { type: 'alive', session: 'cat', requests }, 7000)
-  expect(answer).toMatchObject({ due: ['cat.1'] })
-  expect(hints).toContainEqual({ session: 'cat', type: 'wake', id: 'cat.1' })
   port.end()
 })
 

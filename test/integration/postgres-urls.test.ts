@@ -10,24 +10,32 @@ import { silentPort } from '../support/servers/silent-port.js'
 import { unprivileged } from '../support/servers/unprivileged.js'
 
 let certificate: Certificate
+let other: Certificate
 let plain: PostgresServer
 let secure: PostgresServer
 
 beforeAll(async () => {
   certificate = makeCertificate()
+  other = makeCertificate()
+  // The user of the server must own its key.
   if (unprivileged)
     for (const path of [certificate.folder, certificate.certificate, certificate.key])
       chownSync(path, unprivileged.uid, unprivileged.gid)
   chmodSync(certificate.key, 0o600)
   plain = await startPostgres()
   secure = await startPostgres({
-    settings: { ssl: 'on', ssl_cert_file: certificate.certificate, ssl_key_file: certificate.key },
+    settings: { listen_addresses: '127.0.0.1,127.0.0.2', ...encrypting() },
   })
 })
 afterAll(async () => {
   await Promise.all([plain.kill(), secure.kill()])
-  rmSync(certificate.folder, { recursive: true })
+  for (const { folder } of [certificate, other]) rmSync(folder, { recursive: true })
 })
+
+/** Returns the settings of a server that supports encryption. */
+function encrypting(): Record<string, string> {
+  return { ssl: 'on', ssl_cert_file: certificate.certificate, ssl_key_file: certificate.key }
+}
 
 /** Returns the messages of an error and of all its causes. */
 function everything(error: unknown): string {
@@ -66,6 +74,41 @@ describe.each(packages)('over $name', ({ name, connect }) => {
 
   test('sslmode=require fails if the server does not support encryption', async () => {
     await expect(connect(`${plain.url}?sslmode=require`)).rejects.toThrow('could not open a box on postgres:')
+  })
+
+  test('statements and messages are encrypted if the URL asks for it', async () => {
+    expect(await isEncrypted(secure, 'sslmode=disable')).toEqual([false])
+    expect(await isEncrypted(secure, 'sslmode=require')).toEqual([true])
+    const trusting = `sslrootcert=${certificate.certificate}`
+    expect(await isEncrypted(secure, `sslmode=verify-ca&${trusting}`)).toEqual([true])
+    expect(await isEncrypted(secure, trusting)).toEqual([true])
+  })
+
+  test('a certificate of an unknown authority is rejected', async () => {
+    for (const query of ['sslmode=verify-full', `sslmode=verify-ca&sslrootcert=${other.certificate}`])
+      await expect(connect(`${secure.url}?${query}`)).rejects.toMatchObject({
+        code: 'UNAVAILABLE',
+        message: expect.stringMatching(/self-signed certificate|unable to verify|signature/) as string,
+      })
+  })
+
+  test('only verify-full rejects a certificate for another host', async () => {
+    const byAddress = (mode: string): Promise<Box> => {
+      const url = `${secure.url}?sslmode=${mode}&sslrootcert=${certificate.certificate}`
+      return connect(url.replace('127.0.0.1', '127.0.0.2'))
+    }
+    await expect(byAddress('verify-full')).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      message: expect.stringContaining('127.0.0.2') as string,
+    })
+    await (await byAddress('verify-ca')).close()
+  })
+
+  test('an error names a missing file', async () => {
+    await expect(connect(`${secure.url}?sslrootcert=/none/ca.pem`)).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining('sslrootcert takes the path of a file') as string,
+    })
   })
 
   test('channel_binding=require verifies the certificate', async () => {
@@ -133,16 +176,9 @@ describe.each(packages)('over $name', ({ name, connect }) => {
   test.each(['', '&sslmode=prefer'])(
     'of a primary and its standby the box uses the primary, also after a failover%s',
     async more => {
-      const primary = await startPostgres({
-        settings: more
-          ? { ssl: 'on', ssl_cert_file: certificate.certificate, ssl_key_file: certificate.key }
-          : {},
-      })
-      const standby = await startStandby(primary.address.port, {
-        settings: more
-          ? { ssl: 'on', ssl_cert_file: certificate.certificate, ssl_key_file: certificate.key }
-          : {},
-      })
+      const settings = more ? encrypting() : {}
+      const primary = await startPostgres({ settings })
+      const standby = await startStandby(primary.address.port, { settings })
       try {
         const hosts = [standby, primary].map(({ address }) => `127.0.0.1:${address.port}`).join()
         await using box = await connect(

@@ -94,14 +94,8 @@ describe.each(clientPackages)('$name connects', ({ connectWith }) => {
   test('not to a server that still loads its data, and when it has', async () => {
     await using slow = await startRedis({ config: ['enable-debug-command yes'] })
     await slow.command('DEBUG', 'POPULATE', '1000')
-    await slow.command(
-      'CONFIG',
-      'SET',
-      'key-load-delay',
-      '2000',
-      'loading-process-events-interval-bytes',
-      '1024',
-    )
+    const slowly = 'key-load-delay 2000 loading-process-events-interval-bytes 1024'
+    await slow.command('CONFIG', 'SET', ...slowly.split(' '))
     const reloading = slow.command('DEBUG', 'RELOAD')
     const link = linkOf(slow.url, connectWith)
     await expect(link.connect()).rejects.toMatchObject(unavailable('LOADING'))

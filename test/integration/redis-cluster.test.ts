@@ -49,31 +49,6 @@ test('a node opened as a single server is refused, and the error names the URL o
   }
 })
 
-test('a store lists its values of all slots, in one order', async () => {
-  await using all = await boxes(2)
-  const [one, other] = all as unknown as [Box, Box]
-  const keys = Array.from({ length: 300 }, (_, index) => `key ${String(index).padStart(3, '0')}`)
-  await Promise.all(keys.map(key => one.store('s').put(key, key)))
-  expect(keysOf(await listed(other.store('s')))).toEqual(keys)
-  expect(keysOf(await listed(other.store('s'), { after: 'key 100', limit: 50 }))).toEqual(
-    keys.slice(101, 151),
-  )
-})
-
-test('a lock is stolen from another box, and passes its waiters', async () => {
-  await using all = await boxes(2)
-  const [one, other] = all as unknown as [Box, Box]
-  const lost = await other.mutex('stolen').acquire()
-  const waiting = other.mutex('stolen').acquire({ ownRequest: true })
-  await queued(one, 'stolen', 1)
-  const grant = await one.mutex('stolen').acquire({ steal: true })
-  expect(grant.token).toBeGreaterThan(lost.token)
-  await expect(lost.release()).rejects.toMatchObject({ code: 'LOST' })
-  grant.assertHeld()
-  await grant.release()
-  await (await waiting).release()
-})
-
 describe('keys in several hash slots', () => {
   test('a sign of life covers the requests of some slots although it fails for others', async () => {
     const prefix = `t${++prefixes}:`

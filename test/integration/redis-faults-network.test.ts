@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { open } from '../../src/open.js'
-import { locks, pause, queued, soFar, timed, until } from '../../packages/conformance/src/time.js'
+import { locks, queued, soFar, timed, until } from '../../packages/conformance/src/time.js'
 import { codeOf } from '../support/redis/outcome.js'
 import { RedisPlace, through } from '../support/redis/place.js'
 import type { Proxy } from '../../apps/chaos/servers/proxy.js'
@@ -19,11 +19,6 @@ async function start() {
   return { here, network, box, other, [Symbol.asyncDispose]: () => here[Symbol.asyncDispose]() }
 }
 
-/** Returns the milliseconds until a held key expires on the server; negative if the key is missing. */
-async function left(here: RedisPlace, key: string): Promise<number> {
-  return Number(await here.server.command('PTTL', key))
-}
-
 /** Cuts the connections and restores the network. */
 function breakUp(network: Proxy): void {
   network.cut()
@@ -35,47 +30,6 @@ function breakUp(network: Proxy): void {
 const SOON = 15_000
 
 describe.concurrent('an answer that is lost', () => {
-  test('is asked for again over the next connection, so the caller gets its grant', async () => {
-    await using started = await start()
-    const { here, network, box, other } = started
-    network.replies = 'hold'
-    const asked = box.mutex('key').acquire({ lease: '60s' })
-    await until('it is held', async () => (await left(here, 'key')) > 0)
-    breakUp(network)
-    await (await asked).release()
-    const took = await timed(async () => (await other.mutex('key').acquire()).release())
-    expect(took).toBeLessThan(SOON)
-  })
-
-  test('of a silent connection ends as indeterminate', async () => {
-    await using started = await start()
-    const { here, network, box, other } = started
-    network.replies = 'lose'
-    const asked = codeOf(box.mutex('key').acquire({ lease: '60s' }))
-    await until('it is lost', () => network.withheldReplies > 0)
-    expect(await left(here, 'key')).toBeGreaterThan(0)
-    network.replies = 'pass'
-    expect(await asked).toBe('INDETERMINATE')
-    const took = await timed(async () => (await other.mutex('key').acquire()).release())
-    expect(took).toBeLessThan(SOON)
-  })
-
-  test('of a release does not affect the next holder when it is repeated', async () => {
-    await using started = await start()
-    const { here, network, box, other } = started
-    const held = await box.mutex('key').acquire()
-    network.replies = 'hold'
-    const released = codeOf(held.release())
-    const next = await other.mutex('key').acquire({ lease: '9s', renew: false })
-    breakUp(network)
-    expect(await released).toBe('INDETERMINATE')
-    await until('it is back', async () => (await codeOf(box.store('s').get('k'))) === undefined)
-    await pause(500)
-    next.assertHeld()
-    expect(await left(here, 'key')).toBeGreaterThanOrEqual(Math.floor(next.expiresIn()))
-    expect(await box.mutex('key').tryAcquire()).toBeUndefined()
-  })
-
   test('of a release does not keep the lock from waiters of the same box', async () => {
     await using started = await start()
     const { here, network, box, other } = started
@@ -115,84 +69,6 @@ describe.concurrent('an answer that is lost', () => {
     expect(await released).toBeUndefined()
     const took = await timed(async () => (await other.mutex('key').acquire()).release())
     expect(took).toBeLessThan(SOON)
-  })
-})
-
-describe.concurrent('an answer that is late', () => {
-  test('gives no grant after its own deadline, and does not affect the next holder', async () => {
-    await using started = await start()
-    const { here, network, box, other } = started
-    network.replies = 'hold'
-    const asked = box.mutex('key').acquire({ lease: 700 })
-    await until('it is held', async () => (await left(here, 'key')) > 0)
-    const next = await other.mutex('key').acquire({ lease: '20s', renew: false })
-    network.replies = 'pass'
-    await pause(400)
-    expect(await soFar(asked)).toBe('pending')
-    next.assertHeld()
-    expect(await left(here, 'key')).toBeGreaterThanOrEqual(Math.floor(next.expiresIn()))
-    await next.release()
-    const grant = await asked
-    expect(grant.token).toBeGreaterThan(next.token)
-    grant.assertHeld()
-  })
-
-  test('to the check-in of a woken waiter gives no grant after its own deadline', async () => {
-    await using started = await start()
-    const { network, box, other } = started
-    const held = await other.mutex('key').acquire()
-    const asked = box.mutex('key').acquire({ lease: 1500 })
-    await queued(other, 'key', 1)
-    const behind = other.mutex('key', 'more').acquire({ lease: 2000 })
-    await queued(other, 'key', 2)
-    await pause(100)
-    network.requests = 'hold'
-    await held.release()
-    await until('it claims', () => network.withheldRequests > 0)
-    network.replies = 'hold'
-    network.requests = 'pass'
-    const next = await behind
-    network.replies = 'pass'
-    await pause(400)
-    expect(await soFar(asked)).toBe('pending')
-    next.assertHeld()
-    await next.release()
-    expect((await asked).token).toBeGreaterThan(next.token)
-  })
-
-  test('never makes a grant seem longer than it is', async () => {
-    await using started = await start()
-    const { here, network, box } = started
-    network.delay = 150
-    const grant = await box.mutex('key').acquire({ lease: 3000 })
-    for (let look = 0; look < 20; look++) {
-      const onServer = await left(here, 'key')
-      expect(grant.expiresIn()).toBeLessThanOrEqual(onServer + 1)
-      grant.assertHeld()
-      await pause(100)
-    }
-    await grant.release()
-  })
-})
-
-describe.concurrent('a renewal that is late', () => {
-  test('does not affect the holder after a grant that was lost at its deadline', async () => {
-    await using started = await start()
-    const { here, network, box, other } = started
-    const grant = await box.mutex('key').acquire({ lease: 900 })
-    const lost = new Promise(resolve => grant.signal.addEventListener('abort', resolve))
-    network.requests = 'hold'
-    await until('it is under way', () => network.withheldRequests > 0)
-    grant.assertHeld()
-    await lost
-    const next = await other.mutex('key').acquire({ lease: '20s', renew: false })
-    const before = await left(here, 'key')
-    network.requests = 'pass'
-    await pause(400)
-    expect(await left(here, 'key')).toBeLessThanOrEqual(before - 390)
-    next.assertHeld()
-    expect(await codeOf(grant.release())).toBe('LOST')
-    await next.release()
   })
 })
 

@@ -53,44 +53,9 @@ describe.concurrent('a holder that is stopped past its lease', () => {
     await outcome
     expect(await store.get('key')).toMatchObject({ value: 'of the next holder' })
   })
-
-  test('finds its loss when only its own thread stood still', async () => {
-    await using here = await RedisPlace.start()
-    const box = await here.box()
-    const holder = await here.process()
-    await holder.mutex('it', ['key'], { lease: 800 })
-    const asked = box.mutex('key').acquire({ lease: '20s' })
-    await queued(box, 'key', 1)
-    const loss = holder.call('loss', 'it')
-    await expect(holder.call('block', 2000, 'it')).rejects.toMatchObject({ code: 'LOST' })
-    const next = await asked
-    expect(await loss).toBe('LOST')
-    await expect(holder.release('it')).rejects.toMatchObject({ code: 'LOST' })
-    await pause(300)
-    next.assertHeld()
-    expect(await left(here, 'key')).toBeGreaterThan(next.expiresIn() - 1)
-  })
 })
 
 describe.concurrent('waiters', () => {
-  test('of a killed holder run as soon as its lease is over, past waiters that were killed with it', async () => {
-    await using here = await RedisPlace.start()
-    const box = await here.box()
-    const [holder, first] = [await here.process(), await here.process()]
-    await holder.mutex('it', ['key', 'more'], { lease: 2000 })
-    void first.mutex('it', ['key'], { lease: 2000 }).catch(() => undefined)
-    await queued(box, 'key', 1)
-    const asked = box.mutex('more', 'key').acquire()
-    await queued(box, 'key', 2)
-    await Promise.all([holder.kill(), first.kill()])
-    const lapses = systemClock.now() + (await left(here, 'key'))
-    // The turn of the dead waiter delays the others by at most a window of a second.
-    const grant = await asked
-    expect(systemClock.now()).toBeGreaterThan(lapses - 50)
-    expect(systemClock.now()).toBeLessThan(lapses + 4000)
-    grant.assertHeld()
-  })
-
   test('run when the key of the holder simply expires, one after another', async () => {
     await using here = await RedisPlace.start()
     const one = await here.box()

@@ -356,52 +356,6 @@ test('a wrong password gives a typed error without the password, at the beginnin
   operator.close()
 })
 
-test('a key of another type is refused with that reason, and stays as it is', async () => {
-  await using here = await RedisPlace.start()
-  const { server } = here
-  const box = await here.box()
-  const makers: Readonly<Record<string, readonly string[]>> = {
-    list: ['RPUSH', 'key', 'x'],
-    hash: ['HSET', 'key', 'x', 'y'],
-    set: ['SADD', 'key', 'x'],
-    zset: ['ZADD', 'key', '1', 'x'],
-    stream: ['XADD', 'key', '*', 'x', 'y'],
-  }
-  for (const [type, command] of Object.entries(makers)) {
-    await server.command(...command)
-    const before = await server.command('DUMP', 'key')
-    for (const attempt of [
-      () => box.mutex('key').acquire(),
-      () => box.mutex('key').tryAcquire(),
-      () => box.mutex('free', 'key').acquire(),
-      () => box.semaphore('key', { max: 1 }).acquire(),
-      () => box.readWriteLock('key').read.run(() => 'inside'),
-      () => box.mutex('key').isLocked(),
-      () => box.forceRelease('key', 1n),
-    ]) {
-      const complaint = await complaintOf(attempt())
-      expect(complaint).toMatch(/^UNAVAILABLE: .*another program keeps something else than a string/)
-    }
-    expect(await server.command('TYPE', 'key')).toBe(type)
-    expect(await server.command('DUMP', 'key')).toEqual(before)
-    expect(
-      await box
-        .mutex('free')
-        .tryAcquire()
-        .then(grant => grant?.release()),
-    ).toBeUndefined()
-    await server.command('DEL', 'key')
-    await box.mutex('key').run(() => undefined)
-  }
-  // A release does not delete a key that has replaced the held key.
-  const held = await box.mutex('key').acquire({ lease: 1000 })
-  await server.command('DEL', 'key')
-  await server.command('RPUSH', 'key', 'x')
-  await until('it is lost', () => held.expiresIn() === 0)
-  expect(await codeOf(held.release())).toBe('LOST')
-  expect(await server.command('TYPE', 'key')).toBe('list')
-})
-
 test("another program's data in place of a value is reported, and keeps no key locked", async () => {
   await using here = await RedisPlace.start()
   const { server } = here

@@ -116,6 +116,8 @@ describe.each<[Layout, readonly string[], string]>([
       await expect(box.mutex(key).acquire({ wait: 20_000 })).rejects.toMatchObject(named)
       await expect(box.readWriteLock(key).read.acquire()).rejects.toMatchObject(named)
       await expect(box.semaphore(key, { max: 2 }).acquire()).rejects.toMatchObject(named)
+      await expect(box.mutex(key).isLocked()).rejects.toMatchObject(expected)
+      await expect(box.forceRelease(key, 1n)).rejects.toMatchObject(expected)
       await expect(box.mutex('free', key).acquire()).rejects.toMatchObject(expected)
       expect(await server.command('TYPE', key)).toBe(type)
       expect(await server.command('DUMP', key)).toBe(before)

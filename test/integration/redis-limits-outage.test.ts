@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
-import type { Box, BoxLimiter, BoxLimiterOptions } from '../../src/index.js'
+import type { Box, BoxLimiterOptions } from '../../src/index.js'
 import { limitRequests, type Middleware } from '../../src/limits/http/index.js'
-import { soFar, until } from '../../packages/conformance/src/time.js'
-import { codeOf } from '../support/redis/outcome.js'
+import { until } from '../../packages/conformance/src/time.js'
 import { RedisPlace } from '../support/redis/place.js'
+import type { RedisServer } from '../support/servers/redis.js'
 
 const servers: Server[] = []
 
@@ -85,52 +85,21 @@ async function meetTheEngine(request: (policy: Policy) => Promise<string>): Prom
   expect(await request('share')).toBe('200 welcome, "default";r=5')
 }
 
-test('requests are treated as onUnavailable says while Redis is dead, and by the limit when it is back', async () => {
+/** Ways to lose the server, and to restore it. */
+const OUTAGES: readonly [string, (server: RedisServer) => unknown, (server: RedisServer) => unknown][] = [
+  ['is dead', server => server.kill(), server => server.start()],
+  ['hangs', server => server.pause(), server => server.resume()],
+]
+
+test.each(OUTAGES)('requests are treated as onUnavailable says while Redis %s', async (_, begin, end) => {
   await using here = await RedisPlace.start()
   const request = await limitedServer(await here.box())
   await meetTheEngine(request)
-  await here.server.kill()
+  await begin(here.server)
   await meetTheOutage(request)
-  await here.server.start()
-  // The server has lost its counts.
+  await end(here.server)
+  // A server that was killed has lost its counts. Requests during a pause may have been counted.
   for (const policy of ['error', 'closed', 'open', 'share'] as const) {
     await until('it is counted again', async () => (await request(policy)).includes('"default";r='))
   }
-})
-
-test('requests are treated the same while Redis hangs', async () => {
-  await using here = await RedisPlace.start()
-  const request = await limitedServer(await here.box())
-  await meetTheEngine(request)
-  here.server.pause()
-  await meetTheOutage(request)
-  here.server.resume()
-  // Requests during the pause may have been counted.
-  for (const policy of ['error', 'closed', 'open', 'share'] as const) {
-    await until('it is counted again', async () => (await request(policy)).includes('"default";r='))
-  }
-})
-
-test('a waiting caller is treated as onUnavailable says while Redis is away', async () => {
-  await using here = await RedisPlace.start()
-  const box = await here.box()
-  const limiters = Object.fromEntries(
-    Object.entries(policies).map(([name, options]) => [name, box.limiter(name, options)]),
-  ) as Record<Policy, BoxLimiter>
-  const { error, closed, open, share } = limiters
-  await Promise.all([error, closed, open, share].map(limiter => limiter.acquire()))
-  await here.server.kill()
-  const waiting = closed.acquire()
-  expect(await codeOf(error.acquire())).toMatch(/UNAVAILABLE|INDETERMINATE/)
-  expect(await codeOf(closed.acquire(1, { wait: 50 }))).toBe('UNAVAILABLE')
-  expect(await codeOf(open.acquire(1, { wait: 50 }))).toBeUndefined()
-  await Promise.all([share.acquire(), share.acquire()])
-  expect(await codeOf(share.acquire(1, { wait: 50 }))).toBe('TIMED_OUT')
-  for (const { outage } of [error, closed, open, share]) {
-    expect(await codeOf(Promise.reject(outage!))).toMatch(/UNAVAILABLE|INDETERMINATE/)
-  }
-  expect(await soFar(waiting)).toBe('pending')
-  await here.server.start()
-  await waiting
-  expect(closed.outage).toBeUndefined()
 })

@@ -103,38 +103,4 @@ describe.concurrent('a key that was used once leaves nothing behind', () => {
     // Nobody requests the keys again.
     await onlyTheCounter(here)
   })
-
-  test('after holders of several permits were killed, while others wait for other keys', async () => {
-    await using here = await RedisPlace.start()
-    const [box, other] = [await here.box(), await here.box()]
-    const [dead, waiter] = [await here.process(), await here.process()]
-    await here.server.command('SET', 'foreign', 'held by another program')
-    for (const key of ['pages', 'permits']) {
-      const claim =
-        key === 'pages' ? { mode: 'shared' as const } : { mode: 'permits' as const, permits: 1, max: 2 }
-      await dead.call('acquire', key, [{ key, ...claim }], { lease: 1000 })
-    }
-    for (const key of ['pages', 'foreign']) {
-      void waiter.mutex(key, [key], { lease: 1000, wait: 60_000 }).catch(() => undefined)
-      await queued(box, key, 1)
-    }
-    await Promise.all([dead.kill(), waiter.kill()])
-    const stop = new AbortController()
-    const busy = [box, other].map(async each => {
-      while (!stop.signal.aborted) await each.mutex('busy').run(() => pause(5))
-    })
-    const left = async (): Promise<string> =>
-      String(await here.server.command('HGETALL', 'signalbox:1:{}:requests'))
-    try {
-      await until(
-        'only those are left that others still use',
-        async () => !/pages|permits|foreign/.test(await left()),
-      )
-    } finally {
-      stop.abort()
-      await Promise.all(busy)
-    }
-    await here.server.command('DEL', 'foreign')
-    await onlyTheCounter(here)
-  })
 })

@@ -22,18 +22,8 @@ describe('turns of a key on Redis', () => {
 
   test('a process without the right to channels asks for other waiters every 16 turns', async () => {
     await using here = await RedisPlace.start()
-    await here.server.command(
-      'ACL',
-      'SETUSER',
-      'deaf',
-      'on',
-      '>secret',
-      'resetchannels',
-      '~*',
-      '+@all',
-      '-subscribe',
-      '-ssubscribe',
-    )
+    const rights = 'on >secret resetchannels ~* +@all -subscribe -ssubscribe'
+    await here.server.command('ACL', 'SETUSER', 'deaf', ...rights.split(' '))
     await using box = await open(`redis://deaf:secret@127.0.0.1:${here.server.port}`)
     const hot = new HotKey(box)
     await until(() => hot.tokens.length > 500)
@@ -48,14 +38,7 @@ describe('turns of a key on Redis', () => {
     const hot = new HotKey(box, () => pause(1))
     await until(() => hot.turns > 3n && hot.tokens.length > 100)
     proxy.replies = 'hold'
-    let before = -1
-    await until(async () => {
-      const count = hot.tokens.length
-      if (count === before) return true
-      before = count
-      await pause(300)
-      return false
-    })
+    const before = await hot.stalled()
     // Each turn takes at least a millisecond. A number has room for a thousand turns.
     expect(hot.tokens.at(-1)! & 1023n).toBeLessThan(100n)
     proxy.replies = 'pass'

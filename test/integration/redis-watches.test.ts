@@ -1,24 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Box } from '../../src/box.js'
-import { systemClock } from '../../src/base/clock.js'
+import type { Box } from '../../src/box.js'
 import { timed } from '../../packages/conformance/src/time.js'
-import { linkTo } from '../../src/engines/redis/links.js'
-import { RedisEngine } from '../../src/engines/redis/redis-engine.js'
-import { parseRedisUrl } from '../../src/engines/redis/redis-url.js'
-import { ClusterEngine } from '../../src/engines/redis/cluster-engine.js'
 import { open } from '../../src/open.js'
 import { WATCH_READ_INTERVAL } from '../../src/engine/contract.js'
-import { clientPackages, type TestedPackage } from '../support/redis/client-packages.js'
+import { openBy } from '../support/redis/box-ways.js'
+import { clientPackages } from '../support/redis/client-packages.js'
 import { startRedisCluster, type RedisCluster } from '../support/servers/redis-cluster.js'
 import { startRedisWithSentinel } from '../support/servers/redis-sentinel.js'
 import { until } from '../support/servers/until.js'
-
-/** Opens a box on new connections of a package. */
-function openBy({ connectWith }: TestedPackage, url: string): Promise<Box> {
-  const { options, ...place } = parseRedisUrl(url)
-  const engine = new RedisEngine(linkTo({ ...place, options }, connectWith), options, systemClock)
-  return Box.join(engine.cluster ? new ClusterEngine(engine) : engine, systemClock)
-}
 
 describe.each(clientPackages)('a watcher on a cluster with $name', tested => {
   let cluster: RedisCluster

@@ -1,11 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test, type TestContext } from 'vitest'
+import { expect, test } from 'vitest'
 import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
 import { until } from '../../packages/conformance/src/time.js'
 import { builtProgram } from '../support/built-program.js'
-import { startPostgres } from '../support/servers/postgres.js'
-import { startRedis } from '../support/servers/redis.js'
+import { startEngine } from '../support/servers/engines.js'
 import { Running } from './command-line.js'
 
 /** The period of the schedule, in milliseconds. Much longer than the lease of one second. */
@@ -21,34 +20,17 @@ interface Note {
   readonly at: number
 }
 
-// The hook of the test's context, because these tests are concurrent, and the global one would belong to another test
-// after a wait.
-type OnTestFinished = TestContext['onTestFinished']
-
-const engines: Record<string, (folder: string, onTestFinished: OnTestFinished) => Promise<string>> = {
-  files: async folder => `file:${folder}/locks`,
-  Redis: async (_, onTestFinished) => {
-    const redis = await startRedis()
-    onTestFinished(() => redis.kill())
-    return redis.url
-  },
-  PostgreSQL: async (_, onTestFinished) => {
-    const postgres = await startPostgres()
-    onTestFinished(() => postgres.kill())
-    return postgres.url
-  },
-}
-
-test.concurrent.for(Object.entries(engines))(
+test.concurrent.for(['files', 'Redis', 'PostgreSQL'] as const)(
   'on %s, processes of which some are killed during a run do each slot once, and never two runs at the same time',
   { timeout: 120_000 },
-  async ([, start], { onTestFinished }) => {
+  // The hook of the test's context, because the global one would belong to another test after a wait.
+  async (engine, { onTestFinished }) => {
     const folder = reapedFolder('schedule')
     const journal = join(folder, 'journal')
     writeFileSync(journal, '')
     const allowed = join(folder, 'allowed')
     writeFileSync(allowed, '0')
-    const url = await start(folder, onTestFinished)
+    const url = engine === 'files' ? `file:${folder}/locks` : await startEngine(engine, onTestFinished)
     const processes: Running[] = []
     onTestFinished(() => processes.forEach(process => process.kill('SIGKILL')))
     const add = (): void => {

@@ -183,16 +183,8 @@ describe('the page of a run', { timeout: 120_000 }, () => {
 
   test('shows trains that meet at a locked station, and what that proves, on any screen', async () => {
     symlinkSync(bundled, join(folder, 'caltrain'))
-    const { url } = await watched(
-      '--gtfs',
-      join(folder, 'caltrain'),
-      '--days',
-      '1',
-      '--speed',
-      '1800',
-      '--kill',
-      '2',
-    )
+    const options = '--days 1 --speed 1800 --kill 2'.split(' ')
+    const { url } = await watched('--gtfs', join(folder, 'caltrain'), ...options)
     const looks = [{}, { colorScheme: 'dark' }, { viewport: { width: 360, height: 740 } }] satisfies Look[]
     const [page, ...others] = await Promise.all(looks.map(look => pageAt(url, look)))
     const pages = [page!, ...others]
@@ -319,18 +311,8 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     await once(first.run, 'exit')
     await shows(page, '.status', 'Out of date')
     const { port } = new URL(first.url)
-    await watched(
-      port,
-      '--gtfs',
-      small,
-      '--days',
-      '1',
-      '--speed',
-      '20',
-      '--unsafe-no-locks',
-      '--processes',
-      '1',
-    )
+    const options = '--days 1 --speed 20 --unsafe-no-locks --processes 1'.split(' ')
+    await watched(port, '--gtfs', small, ...options)
     await shows(page, '.status', 'Live')
     await shows(page, '.chosen-station', 'Select a station to see its locks.')
     expect(await page.locator('.station text').allTextContents()).toEqual(['North', 'South'])

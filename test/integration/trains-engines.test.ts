@@ -2,10 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { startHazelcast, TEST_CLUSTER } from '../support/servers/hazelcast.js'
-import { startPostgres } from '../support/servers/postgres.js'
-import { startRedis } from '../support/servers/redis.js'
-import { startZooKeeper } from '../support/servers/zookeeper.js'
+import { servedEngines, startEngine } from '../support/servers/engines.js'
 import { runTracker } from '../support/trains/run-tracker.js'
 import { spoiledFeed } from '../support/trains/spoiled-feed.js'
 import { zipArchive } from '../support/trains/zip-archive.js'
@@ -17,41 +14,17 @@ const KILLS = 20
  */
 const MAX_RUN = 5 * 60_000
 
-/** Starts an engine for one run. */
-const ENGINES: Readonly<Record<string, (folder: string) => Promise<string>>> = {
-  file: async folder => `file:${folder}/state`,
-  Redis: async () => {
-    const server = await startRedis()
-    onTestFinished(() => server.stop())
-    return server.url
-  },
-  PostgreSQL: async () => {
-    const server = await startPostgres()
-    onTestFinished(() => server.stop())
-    return server.url
-  },
-  ZooKeeper: async () => {
-    const server = await startZooKeeper()
-    onTestFinished(() => server.kill())
-    return `zookeeper://${server.address}/trains?sessionTimeout=2s`
-  },
-  Hazelcast: async () => {
-    const server = await startHazelcast()
-    onTestFinished(() => server.kill())
-    return `hazelcast://${server.address}/${TEST_CLUSTER}?map=trains`
-  },
-}
-
-test.each(Object.entries(ENGINES))(
+test.each(['file', ...servedEngines] as const)(
   'the tracker on %s loses nothing of a spoiled feed in a zip archive while twenty workers are killed',
   { timeout: 2 * MAX_RUN },
-  async (_, start) => {
+  async name => {
     const folder = mkdtempSync(join(tmpdir(), 'signalbox-trains-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     const feed = spoiledFeed()
     writeFileSync(join(folder, 'feed.zip'), zipArchive(feed.files))
     const argv = ['--gtfs', join(folder, 'feed.zip'), '--days', `${DAYS}`, '--kill', `${KILLS}`, '--strict']
-    const engine = await start(folder)
+    const url = name === 'file' ? `file:${folder}/state` : await startEngine(name)
+    const engine = name === 'ZooKeeper' ? `${url}?sessionTimeout=2s` : url
     const { status, output, report } = await runTracker(folder, engine, argv, { limit: MAX_RUN })
     const lines = (kinds: typeof report.repairs) =>
       Object.fromEntries(kinds.map(({ kind, lines: found }) => [kind, found]))

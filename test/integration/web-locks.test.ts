@@ -24,17 +24,13 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** A promise with the functions that settle it. */
+/** A promise with the function that settles it. */
 class Gate {
   readonly opened: Promise<unknown>
   open!: (value?: unknown) => void
-  fail!: (reason?: unknown) => void
 
   constructor() {
-    this.opened = new Promise((resolve, reject) => {
-      this.open = resolve
-      this.fail = reject
-    })
+    this.opened = new Promise(resolve => (this.open = resolve))
   }
 }
 
@@ -186,13 +182,6 @@ describe.each(engines)('over %s', (_, url) => {
   })
 
   describe('the callback', () => {
-    test('gives the promise its result, whatever that is', async () => {
-      const promise = locks.request('a', () => 123)
-      expect(promise).toBeInstanceOf(Promise)
-      expect(await promise).toBe(123)
-      expect(await locks.request('a', async () => 'later')).toBe('later')
-    })
-
     test('gives the promise what it throws, as it is', async () => {
       let isCalled = false
       const thrown = { then: () => (isCalled = true) }
@@ -208,21 +197,6 @@ describe.each(engines)('over %s', (_, url) => {
         )
       }
       expect(isCalled).toBe(false)
-    })
-
-    test.each(['open', 'fail'] as const)('holds the lock until its promise settles: %s', async end => {
-      const order: string[] = []
-      const gate = new Gate()
-      const first = locks.request('a', () => gate.opened).catch(() => undefined)
-      await locks.query()
-      const second = theirs.request('a', () => order.push('granted'))
-      await theirs.query()
-      const here = locks.request('a', () => order.push('granted here'))
-      await sleep(30)
-      order.push('settled')
-      gate[end]()
-      await Promise.all([first, second, here])
-      expect(order).toEqual(['settled', 'granted', 'granted here'])
     })
 
     test('has settled, and its lock is free, before the promise of the request settles', async () => {
@@ -245,43 +219,6 @@ describe.each(engines)('over %s', (_, url) => {
   })
 
   describe('the order', () => {
-    test('requests are granted as they were made, over names and modes', async () => {
-      const granted: string[] = []
-      const log = (text: string) => (): void => void granted.push(text)
-      await Promise.all([
-        locks.request('a', { mode: 'shared' }, log('a1')),
-        locks.request('b', { mode: 'shared' }, log('b1')),
-        locks.request('a', { mode: 'shared' }, log('a2')),
-        locks.request('b', log('b2')),
-        locks.request('b', log('b3')),
-      ])
-      expect(granted).toEqual(['a1', 'b1', 'a2', 'b2', 'b3'])
-    })
-
-    test('neither a reader nor a writer passes another, of the same box or another', async () => {
-      const granted: string[] = []
-      const gate = hold(theirs, 'a')
-      await expect.poll(async () => modes((await theirs.query()).held, 'a')).toEqual(['exclusive'])
-      const all: Promise<unknown>[] = []
-      for (const [text, manager, mode] of [
-        ['w1', locks, 'exclusive'],
-        ['r1', locks, 'shared'],
-        ['r2', theirs, 'shared'],
-        ['w2', locks, 'exclusive'],
-        ['w3', locks, 'exclusive'],
-        ['r3', locks, 'shared'],
-        ['w4', theirs, 'exclusive'],
-        ['r4', locks, 'shared'],
-      ] as const) {
-        all.push(manager.request('a', { mode }, () => void granted.push(text)))
-        await manager.query()
-      }
-      gate.open()
-      await Promise.all(all)
-      // Callbacks of requests that share the lock may run in any order.
-      expect(granted.join(' ').replace('r2 r1', 'r1 r2')).toBe('w1 r1 r2 w2 w3 r3 w4 r4')
-    })
-
     test('a request for another name passes one that waits', async () => {
       const granted: string[] = []
       let inner: Promise<unknown> | undefined
@@ -302,50 +239,6 @@ describe.each(engines)('over %s', (_, url) => {
         expect(found).toBe('shared')
         expect(await theirs.request('a', { ifAvailable: true }, lock => lock)).toBe(null)
       })
-    })
-
-    test('a writer between readers', async () => {
-      const shared = { mode: 'shared' } as const
-      const readers = Array.from({ length: 5 }, () => hold(locks, 'a', shared))
-      const writer = hold(locks, 'a')
-      for (let count = 0; count < 5; count++) hold(locks, 'a', shared)
-      const five = Array.from({ length: 5 }, () => 'shared')
-      let state = await locks.query()
-      expect([modes(state.held, 'a'), modes(state.pending, 'a')]).toEqual([five, ['exclusive', ...five]])
-      for (const gate of readers) gate.open()
-      await Promise.all(readers.map(({ released }) => released))
-      state = await locks.query()
-      expect([modes(state.held, 'a'), modes(state.pending, 'a')]).toEqual([['exclusive'], five])
-      writer.open()
-      await writer.released
-      state = await locks.query()
-      expect([modes(state.held, 'a'), modes(state.pending, 'a')]).toEqual([five, []])
-    })
-  })
-
-  describe('ifAvailable', () => {
-    test('gives the lock if it is free, else null, and then never waits', async () => {
-      expect(await locks.request('a', { ifAvailable: true }, lock => lock?.mode)).toBe('exclusive')
-      hold(theirs, 'a')
-      await theirs.query()
-      expect(await locks.request('a', { ifAvailable: true }, lock => lock)).toBe(null)
-      expect(await locks.request('a', { ifAvailable: true, mode: 'shared' }, lock => lock)).toBe(null)
-      const { pending } = await locks.query()
-      expect(pending).toEqual([])
-    })
-
-    test('counts those that wait', async () => {
-      hold(locks, 'a', { mode: 'shared' })
-      hold(theirs, 'a')
-      await theirs.query()
-      expect(await locks.request('a', { ifAvailable: true, mode: 'shared' }, lock => lock)).toBe(null)
-    })
-
-    test('gives a lock that was just released', async () => {
-      for (let count = 0; count < 10; count++) {
-        await locks.request('a', () => undefined)
-        expect(await locks.request('a', { ifAvailable: true }, lock => lock?.name)).toBe('a')
-      }
     })
   })
 
@@ -410,10 +303,6 @@ describe.each(engines)('over %s', (_, url) => {
   })
 
   describe('steal', () => {
-    test('takes a free lock', async () => {
-      expect(await locks.request('a', { steal: true }, lock => lock.mode)).toBe('exclusive')
-    })
-
     test('takes it from the holder, whose promise rejects and whose signal aborts', async () => {
       await haveWaited()
       const held = new Gate()
@@ -429,62 +318,6 @@ describe.each(engines)('over %s', (_, url) => {
       await expect(stolen).rejects.toHaveProperty('cause', lock.signal.reason)
     })
 
-    test('takes it from all readers', async () => {
-      await haveWaited()
-      const readers = [locks, locks, theirs].map(manager => hold(manager, 'a', { mode: 'shared' }))
-      await theirs.query()
-      await locks.request('a', { steal: true }, async () => {
-        const { held } = await locks.query()
-        expect(held).toEqual([{ name: 'a', mode: 'exclusive', clientId: box.session }])
-      })
-      for (const { released } of readers) await expect(released).rejects.toEqual(abortError)
-    })
-
-    test('passes those that wait, which keep their order', async () => {
-      hold(locks, 'a')
-      const granted: string[] = []
-      const reader = locks.request('a', { mode: 'shared' }, () => void granted.push('reader'))
-      await locks.query()
-      const writer = theirs.request('a', () => void granted.push('writer'))
-      await expect
-        .poll(async () => modes((await locks.query()).pending, 'a'))
-        .toEqual(['shared', 'exclusive'])
-      await locks.request('a', { steal: true }, async () => {
-        const { held, pending } = await locks.query()
-        expect([modes(held, 'a'), modes(pending, 'a')]).toEqual([['exclusive'], ['shared', 'exclusive']])
-        await sleep(20)
-        granted.push('thief')
-      })
-      await Promise.all([reader, writer])
-      expect(granted).toEqual(['thief', 'reader', 'writer'])
-    })
-
-    test('passes one to which the lock was just given', async () => {
-      for (let count = 0; count < 5; count++) {
-        const gate = hold(locks, 'a')
-        await locks.query()
-        const waiting = theirs.request('a', () => 'granted').catch((error: unknown) => error)
-        await expect.poll(async () => (await theirs.query()).pending).toHaveLength(1)
-        gate.open()
-        const thief = locks.request('a', { steal: true }, lock => lock.name)
-        await Promise.all([thief, gate.released.catch(() => undefined)])
-        // The waiter had the lock before the thief, or gets it afterwards.
-        const end = await waiting
-        if (end !== 'granted') expect(end).toEqual(abortError)
-      }
-    })
-
-    test('the last one has the lock', async () => {
-      await haveWaited()
-      const first = hold(locks, 'a', { steal: true })
-      await locks.query()
-      const second = hold(theirs, 'a', { steal: true })
-      await theirs.query()
-      await expect(first.released).rejects.toEqual(abortError)
-      expect(await locks.request('a', { steal: true }, lock => lock.name)).toBe('a')
-      await expect(second.released).rejects.toEqual(abortError)
-    })
-
     test('in the tick in which it was asked for, the callback of the first still runs', async () => {
       const called: string[] = []
       const since = performance.now()
@@ -498,13 +331,6 @@ describe.each(engines)('over %s', (_, url) => {
       expect(called).toEqual(['first', 'thief'])
       // The callback is rejected before the lease is renewed after ten seconds.
       expect(performance.now() - since).toBeLessThan(5000)
-    })
-
-    test('does not take what was released', async () => {
-      const result = locks.request('a', () => 'done')
-      expect(await result).toBe('done')
-      await theirs.request('a', { steal: true }, () => undefined)
-      expect(await locks.request('a', () => 'again')).toBe('again')
     })
   })
 
@@ -547,13 +373,6 @@ describe.each(engines)('over %s', (_, url) => {
       await expect.poll(has).toEqual([2, 2])
       first.open()
       second.open()
-    })
-
-    test('lists every request of a box', async () => {
-      hold(locks, 'a')
-      for (let count = 0; count < 20; count++) hold(locks, 'a', { mode: count % 2 ? 'shared' : 'exclusive' })
-      const { held, pending } = await locks.query()
-      expect([held.length, pending.length]).toEqual([1, 20])
     })
   })
 

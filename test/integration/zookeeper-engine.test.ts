@@ -1,8 +1,7 @@
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { diagnose } from '../../src/diagnose.js'
-import { IndeterminateError, LostError, UnavailableError } from '../../src/base/errors.js'
+import { LostError, UnavailableError } from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
 import { WATCH_READ_INTERVAL } from '../../src/engine/contract.js'
 import {
@@ -16,12 +15,9 @@ import {
 } from 'signalbox-zookeeper'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../support/servers/until.js'
-import { runProgram } from '../support/run-program.js'
 import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
-import { block, locks, pause, queued, soFar, timed } from '../../packages/conformance/src/time.js'
+import { block, locks, pause, queued, timed } from '../../packages/conformance/src/time.js'
 import { Random } from '../../packages/conformance/src/random.js'
-
-const command = fileURLToPath(new URL('../../dist/apps/signalbox.js', import.meta.url))
 
 let server: ZooKeeperServer
 let places = 0
@@ -48,30 +44,6 @@ async function tree(zk: ZooKeeper, path: string): Promise<string[]> {
 }
 
 describe.concurrent('the ZooKeeper engine', () => {
-  test('a request whose reply was lost finds its node, and there is only one node', async () => {
-    const place = nextPlace()
-    await using proxy = await Proxy.start(server.port)
-    await using one = await box(place, proxy.port)
-    await using other = await box(place)
-    for (const keys of [['a'], ['a', 'b', 'c']]) {
-      await one.mutex(...keys).run(() => undefined)
-      proxy.replies = 'lose'
-      const asked = one.mutex(...keys).acquire()
-      await until(() => proxy.withheldReplies > 0)
-      proxy.replies = 'pass'
-      proxy.cut()
-      const grant = await asked
-      grant.assertHeld()
-      const reports = await locks(other)
-      expect(reports.map(({ holders, waiters }) => [holders.length, waiters.length])).toEqual(
-        keys.map(() => [1, 0]),
-      )
-      expect(reports[0]!.holders[0]!.token! >> 10n).toBe(grant.token >> 10n)
-      await grant.release()
-      expect(await locks(other)).toEqual([])
-    }
-  })
-
   test('requests that were lost with the connection keep their order, also before those that come later', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
@@ -100,20 +72,6 @@ describe.concurrent('the ZooKeeper engine', () => {
     await held.release()
     await Promise.all(asked)
     expect(served).toEqual([...asked.keys()])
-  })
-
-  test('a release whose reply was lost is repeated and succeeds', async () => {
-    const place = nextPlace()
-    await using proxy = await Proxy.start(server.port)
-    await using one = await box(place, proxy.port)
-    const grant = await one.mutex('a', 'b').acquire()
-    proxy.replies = 'lose'
-    const released = grant.release()
-    await until(() => proxy.withheldReplies > 0)
-    proxy.replies = 'pass'
-    proxy.cut()
-    await released
-    expect(await locks(one)).toEqual([])
   })
 
   test('the requests of one tick use one transaction, and each settles by itself', async () => {
@@ -195,36 +153,6 @@ describe.concurrent('the ZooKeeper engine', () => {
       })
     })
     expect((await other.store('s').get('k'))!.value).toBe(2)
-    expect(await locks(other)).toEqual([])
-  })
-
-  test('a commit without a reply is not reported as rejected if another box has written its key since', async () => {
-    const place = nextPlace()
-    await using proxy = await Proxy.start(server.port)
-    await using one = await box(place, proxy.port)
-    await using other = await box(place)
-    const add = (from: Box, id: string, meanwhile?: () => void) =>
-      from.store('s').transaction(
-        ['k'],
-        transaction => {
-          transaction.put('k', (transaction.get<number>('k') ?? 0) + 1)
-          meanwhile?.()
-        },
-        { id },
-      )
-    await add(one, 'first')
-    const lost = add(one, 'lost', () => {
-      proxy.replies = 'lose'
-      // The other box gets the lock once the commit has been executed.
-      void add(other, 'next').then(() => {
-        proxy.replies = 'pass'
-        proxy.cut()
-      })
-    })
-    const outcome = await lost.catch((error: unknown) => error)
-    if (!(outcome instanceof IndeterminateError)) expect(outcome).toMatchObject({ applied: true })
-    expect(await add(one, 'lost')).toEqual({ applied: false })
-    expect((await other.store('s').get('k'))!.value).toBe(3)
     expect(await locks(other)).toEqual([])
   })
 
@@ -386,25 +314,6 @@ describe.concurrent('the ZooKeeper engine', () => {
     }
   })
 
-  test('a transaction whose session ended in the meantime writes nothing', async () => {
-    const place = nextPlace()
-    await using proxy = await Proxy.start(server.port)
-    await using one = await box(place, proxy.port, '1200ms')
-    await using other = await box(place)
-    await other.store('s').put('key', 'before')
-    const writing = one.store('s').transaction(['key'], async transaction => {
-      transaction.put('key', 'late')
-      proxy.requests = 'hold'
-      proxy.replies = 'hold'
-      await until(async () => (await locks(other)).length === 0)
-      await other.store('s').put('other', 1)
-      proxy.requests = 'pass'
-      proxy.replies = 'pass'
-    })
-    await expect(writing).rejects.toThrow()
-    expect((await other.store('s').get('key'))!.value).toBe('before')
-  })
-
   test('a commit that was not sent when the session ended is reported as lost', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
@@ -471,30 +380,6 @@ describe.concurrent('the ZooKeeper engine', () => {
       await until(async () => (await zk.getChildren(`${place}/locks`)).children.length === 0)
     }
     expect(tokens[1]).toBeGreaterThan(tokens[0]!)
-  })
-
-  test('each of many waiters for permits gets them as soon as there are enough', async () => {
-    const place = nextPlace()
-    await using one = await box(place)
-    const boxes = await Promise.all(Array.from({ length: 5 }, () => box(place)))
-    const held = [
-      await one.semaphore('key', { max: 4 }).acquire({ permits: 2 }),
-      await one.semaphore('key', { max: 4 }).acquire({ permits: 2 }),
-    ]
-    const asked = []
-    for (const [index, each] of boxes.entries()) {
-      asked.push(each.semaphore('key', { max: 4 }).acquire())
-      await queued(one, 'key', index + 1)
-    }
-    await held[1]!.release()
-    const first = [await asked[0]!, await asked[1]!]
-    await pause(50)
-    expect(await soFar(asked[2]!)).toBe('pending')
-    await first[1]!.release()
-    await (await asked[2]!).release()
-    await (await asked[3]!).release()
-    await (await asked[4]!).release()
-    for (const each of boxes) await each.close()
   })
 
   test('nodes of another layout count in a queue by their names, and are ignored among values', async () => {
@@ -575,48 +460,6 @@ describe.concurrent('the ZooKeeper engine', () => {
     await until(() => held.signal.aborted)
     await (await waiting).release()
     expect(await locks(other)).toEqual([])
-  })
-
-  test('the command shows holders and waiters, revokes locks, and runs, waits and leads under them', async () => {
-    const place = nextPlace()
-    const url = `zookeeper://127.0.0.1:${server.port}${place}`
-    await using one = await box(place)
-    await using other = await box(place)
-    const held = await one.mutex('key').acquire({ label: 'the holder' })
-    const waiting = other.mutex('key').acquire()
-    await queued(one, 'key', 1)
-    const run = (verb: string, ...argv: string[]) =>
-      runProgram(process.execPath, [command, verb, '--engine', url, ...argv], {
-        cwd: '/',
-        timeLimit: 60_000,
-      })
-    const { stdout } = await run('ls', '--json')
-    expect(stdout).toContain('the holder')
-    const [report] = await locks(one, 'key')
-    await run('release', 'key', '--token', String(report!.holders[0]!.token))
-    const next = await waiting
-    await expect(held.release()).rejects.toThrow(LostError)
-
-    // Waits in the queue behind the holder. `wait` ends when both have released the lock.
-    const running = run('run', '--lock', 'key', '--', 'sh', '-c', 'echo $SIGNALBOX_TOKEN')
-    await queued(one, 'key', 1)
-    const shown = await run('show', 'key', '--json')
-    expect(JSON.parse(shown.stdout)).toMatchObject({
-      key: 'key',
-      holders: [{ token: String(next.token) }],
-      waiters: [{ label: 'signalbox: sh' }],
-    })
-    const over = run('wait', 'key')
-    await next.release()
-    expect(BigInt((await running).stdout)).toBeGreaterThan(next.token)
-    await over
-    // Leads until it is interrupted, in this case by its own command.
-    const led = await run('lead', 'night', '--', 'sh', '-c', 'echo led by $SIGNALBOX_TOKEN; kill $PPID').then(
-      ({ stdout }) => stdout,
-      (error: unknown) => String(error),
-    )
-    expect(led).toMatch(/^led by \d+$/m)
-    await until(async () => (await locks(one)).length === 0)
   })
 
   test('a client that is not the creator has no access to private places', async () => {

@@ -34,33 +34,14 @@ describe('turns of a key on ZooKeeper', () => {
     const place = '/untold'
     await using proxy = await Proxy.start(server.port)
     await using one = await box(place, proxy.port)
-    const end = new AbortController()
-    const numbers = new Set<bigint>()
-    let count = 0
-    let last = 0n
-    const tasks = Array.from({ length: 4 }, async () => {
-      while (!end.signal.aborted)
-        await one.mutex('key').run(async ({ token }) => {
-          count++
-          last = token & 1023n
-          numbers.add(token >> 10n)
-          await pause(1)
-        })
-    })
-    await until(() => numbers.size > 3)
+    const hot = new HotKey(one, () => pause(1))
+    await until(() => new Set(hot.tokens.map(token => token >> 10n)).size > 3)
     proxy.replies = 'hold'
-    let before = -1
-    await until(async () => {
-      if (count === before) return true
-      before = count
-      await pause(300)
-      return false
-    })
+    const before = await hot.stalled()
     // Each turn takes at least a millisecond; a number has room for a thousand turns.
-    expect(last).toBeLessThan(100n)
+    expect(hot.tokens.at(-1)! & 1023n).toBeLessThan(100n)
     proxy.replies = 'pass'
-    await until(() => count > before)
-    end.abort()
-    await Promise.all(tasks)
+    await until(() => hot.tokens.length > before)
+    await hot.end()
   })
 })

@@ -24,6 +24,15 @@ export class HotKey {
     return this.tokens.reduce((most, token) => ((token & 1023n) > most ? token & 1023n : most), 0n)
   }
 
+  /** Waits until the tasks get no more turns. Returns the number of turns until then. */
+  async stalled(): Promise<number> {
+    for (;;) {
+      const before = this.tokens.length
+      await pause(300)
+      if (this.tokens.length === before) return before
+    }
+  }
+
   async end(): Promise<void> {
     this.#end.abort()
     await Promise.all(this.#tasks)

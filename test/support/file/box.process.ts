@@ -20,20 +20,16 @@ export interface Answer {
   readonly error?: { readonly name: string; readonly code: unknown; readonly message: string }
 }
 
-/** The result of `spinUntilLost`. Times are clock times. */
+/** The result of `spinUntilLost`. */
 export interface Spin {
-  /** When `assertHeld` last succeeded. */
-  readonly lastPass: number
-  /** When it threw. */
-  readonly thrown: number
-  /** Number of times that it succeeded after the deadline. */
+  /** Number of times that `assertHeld` succeeded after the deadline. */
   readonly passedLate: number
+  /** The code of its error. */
   readonly code: unknown
 }
 
 let box: Box | undefined
 const grants = new Map<string, WriteGrant>()
-const waits = new Map<string, AbortController>()
 
 function opened(): Box {
   if (!box) throw new Error('open comes first')
@@ -62,17 +58,12 @@ const verbs = {
     return box.session
   },
   async acquire(name: string, claims: readonly Claim[], options: LockOptions = {}) {
-    const controller = new AbortController()
-    waits.set(name, controller)
     const grant = (await opened()
       .lock(...claims)
-      .acquire({ ...options, signal: controller.signal })) as WriteGrant
+      .acquire(options)) as WriteGrant
     const at = systemClock.now()
     grants.set(name, grant)
     return { token: grant.token, at }
-  },
-  abort(name: string): void {
-    waits.get(name)?.abort()
   },
   async release(name: string): Promise<number> {
     const at = systemClock.now()
@@ -89,25 +80,18 @@ const verbs = {
     if (!signal.aborted) await new Promise(resolve => signal.addEventListener('abort', resolve))
     return (signal.reason as { code?: unknown }).code
   },
-  /** Blocks the thread, so that no timer runs. Then asserts at once that the grant is held. */
-  block(duration: number, name: string): void {
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, duration)
-    held(name).assertHeld()
-  },
   /** Calls `assertHeld` over and over, without a turn of the event loop, until it throws. */
   spinUntilLost(name: string): Spin {
     const grant = held(name)
     const deadline = systemClock.now() + grant.expiresIn()
     let passedLate = 0
-    let lastPass = 0
     for (;;) {
       const before = systemClock.now()
       try {
         grant.assertHeld()
       } catch (error) {
-        return { lastPass, thrown: systemClock.now(), passedLate, code: (error as { code?: unknown }).code }
+        return { passedLate, code: (error as { code?: unknown }).code }
       }
-      lastPass = before
       if (before >= deadline) passedLate++
     }
   },
@@ -164,9 +148,6 @@ const verbs = {
       }
     }
     return { done, failures }
-  },
-  async revoke(session: string): Promise<number> {
-    return opened().revoke(session)
   },
   async inspect(prefix: string): Promise<LockReport[]> {
     const reports: LockReport[] = []

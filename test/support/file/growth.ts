@@ -1,11 +1,7 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
+import { memoryInUse } from '../heap.js'
 import type { Place } from './places.js'
-
-setFlagsFromString('--expose-gc')
-const collect = runInNewContext('gc') as () => void
 
 /** The size of a place. */
 export interface Size {
@@ -22,10 +18,7 @@ export interface Size {
 
 /** Collects garbage, and measures a place. */
 export async function sizeOf(place: Place): Promise<Size> {
-  for (let round = 0; round < 3; round++) {
-    await new Promise(resolve => setTimeout(resolve, 5))
-    collect()
-  }
+  const { heapUsed } = await memoryInUse()
   const connection = await place.connection()
   const rows = (table: string): number =>
     connection.prepare(`select count(*) as rows from ${table}`).get()![0] as number
@@ -36,6 +29,6 @@ export async function sizeOf(place: Place): Promise<Size> {
     ids: rows('ids'),
     database: bytes('signalbox.db'),
     log: bytes('signalbox.db-wal'),
-    memory: process.memoryUsage().heapUsed / 2 ** 20,
+    memory: heapUsed / 2 ** 20,
   }
 }

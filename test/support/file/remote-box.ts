@@ -101,10 +101,6 @@ export class RemoteBox {
     }
   }
 
-  get pid(): number {
-    return this.#child.pid!
-  }
-
   call<V extends keyof Verbs>(verb: V, ...args: Parameters<Verbs[V]>): Promise<Result<V>> {
     const id = ++this.#last
     const call: Call = { id, verb, args }

@@ -1,5 +1,6 @@
 import { Box } from '../../../src/box.js'
 import { systemClock } from '../../../src/base/clock.js'
+import { ClusterEngine } from '../../../src/engines/redis/cluster-engine.js'
 import { linkTo } from '../../../src/engines/redis/links.js'
 import { RedisEngine } from '../../../src/engines/redis/redis-engine.js'
 import type { RedisOptions } from '../../../src/engines/redis/redis-options.js'
@@ -19,15 +20,25 @@ export interface BoxWay {
   open(url: string, options?: RedisOptions): Promise<OpenBox>
 }
 
+/** Opens a box with connections of its own by a package. */
+export function openBy(
+  { connectWith }: Pick<TestedPackage, 'connectWith'>,
+  url: string,
+  more?: RedisOptions,
+): Promise<Box> {
+  const { options, ...place } = parseRedisUrl(url)
+  const link = linkTo({ ...place, options }, connectWith)
+  const engine = new RedisEngine(link, { ...options, ...more }, systemClock)
+  return Box.join(engine.cluster ? new ClusterEngine(engine) : engine, systemClock)
+}
+
 /** Returns every way for a box to talk to a server by a package. */
 function waysOf({ name, connectWith, client, protocols }: TestedPackage): BoxWay[] {
   return [
     {
       name: `${name}, connections of its own`,
       async open(url, more) {
-        const { options, ...place } = parseRedisUrl(url)
-        const link = linkTo({ ...place, options }, connectWith)
-        const box = await Box.join(new RedisEngine(link, { ...options, ...more }, systemClock), systemClock)
+        const box = await openBy({ connectWith }, url, more)
         return { box, [Symbol.asyncDispose]: () => box.close() }
       },
     },

@@ -2,22 +2,16 @@
  * Works on Redis over a client package, with connections of its own or with a client that it passes to its boxes. Kills
  * the server, prints `done`, and must then end by itself.
  */
-import { Box } from '../../../src/box.js'
-import { systemClock } from '../../../src/base/clock.js'
-import { linkTo } from '../../../src/engines/redis/links.js'
-import { RedisEngine } from '../../../src/engines/redis/redis-engine.js'
-import { parseRedisUrl } from '../../../src/engines/redis/redis-url.js'
-import { open } from '../../../src/index.js'
+import { open, type Box } from '../../../src/index.js'
+import { openBy } from './box-ways.js'
 import { clientPackages } from './client-packages.js'
 
 const [url, pid, name, way] = process.argv.slice(2)
 const { client, connectWith } = clientPackages.find(each => each.name === name)!
 const given = way === 'given' ? await client(url!) : undefined
 
-async function openBox(): Promise<Box> {
-  if (given) return open({ redis: given.client })
-  const place = parseRedisUrl(url!)
-  return Box.join(new RedisEngine(linkTo(place, connectWith), place.options, systemClock), systemClock)
+function openBox(): Promise<Box> {
+  return given ? open({ redis: given.client }) : openBy({ connectWith }, url!)
 }
 
 const box = await openBox()

@@ -2,13 +2,9 @@
  * Stops itself before each of several calls on Redis, and prints the outcome of the call. The test cuts its connections
  * while it is stopped, and continues it.
  */
-import { Box } from '../../../src/box.js'
-import { systemClock } from '../../../src/base/clock.js'
-import { linkTo } from '../../../src/engines/redis/links.js'
-import { ClusterEngine } from '../../../src/engines/redis/cluster-engine.js'
-import { RedisEngine } from '../../../src/engines/redis/redis-engine.js'
 import { parseRedisUrl } from '../../../src/engines/redis/redis-url.js'
-import { open } from '../../../src/index.js'
+import { open, type Box } from '../../../src/index.js'
+import { openBy } from './box-ways.js'
 import { clientPackages } from './client-packages.js'
 
 const [url, name, way] = process.argv.slice(2)
@@ -17,12 +13,8 @@ const { client, cluster, connectWith } = clientPackages.find(each => each.name =
 async function openBox(): Promise<Box> {
   // The package of the quorum finds the built library.
   if (url!.startsWith('redis-quorum:')) return (await import('signalbox')).open(url!)
-  const place = parseRedisUrl(url!)
-  if (way === 'own') {
-    const engine = new RedisEngine(linkTo(place, connectWith), place.options, systemClock)
-    return Box.join(engine.cluster ? new ClusterEngine(engine) : engine, systemClock)
-  }
-  const { server } = place
+  if (way === 'own') return openBy({ connectWith }, url!)
+  const { server } = parseRedisUrl(url!)
   const given = server.kind === 'cluster' ? await cluster(server.seeds) : await client(url!)
   return open({ redis: given.client })
 }

@@ -1,8 +1,11 @@
 import { connect as connectPlain, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 
-/** The address of a server: a port of 127.0.0.1, with or without TLS, or a unix socket. */
-export type RedisAddress = { readonly port: number; readonly tls?: boolean } | { readonly path: string }
+/** The address of a server: a port of 127.0.0.1, with or without TLS. */
+export interface RedisAddress {
+  readonly port: number
+  readonly tls: boolean
+}
 
 /** An answer of Redis in RESP2. An error that is an element of a list is an Error. */
 export type RedisAnswer = string | number | null | Error | RedisAnswer[]
@@ -30,15 +33,11 @@ export class RedisConnection {
     })
   }
 
-  static async open(address: RedisAddress): Promise<RedisConnection> {
-    const socket =
-      'path' in address
-        ? connectPlain(address.path)
-        : address.tls === true
-          ? connectTls({ host: '127.0.0.1', port: address.port, rejectUnauthorized: false })
-          : connectPlain({ host: '127.0.0.1', port: address.port })
+  static async open({ port, tls }: RedisAddress): Promise<RedisConnection> {
+    const host = '127.0.0.1'
+    const socket = tls ? connectTls({ host, port, rejectUnauthorized: false }) : connectPlain({ host, port })
     await new Promise((resolve, reject) => {
-      socket.once('path' in address || address.tls !== true ? 'connect' : 'secureConnect', resolve)
+      socket.once(tls ? 'secureConnect' : 'connect', resolve)
       socket.once('error', reject)
     })
     return new RedisConnection(socket)
