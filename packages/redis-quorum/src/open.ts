@@ -22,7 +22,6 @@ export async function openRedisQuorum(source: string | ExistingRedisQuorum): Pro
   if (typeof source !== 'string') return overClients(source)
   checkUrl(source)
   const { name, servers } = parseQuorumUrl(source)
-  checkServers(name, servers)
   return quorumOf(name, await Promise.all(servers.map(openRedisServer)))
 }
 
@@ -41,18 +40,11 @@ async function overClients({ redisQuorum, ...options }: ExistingRedisQuorum): Pr
 }
 
 function quorumOf(name: string, servers: readonly RedisServer[]): QuorumEngine {
-  checkServers(
-    name,
-    servers.map(server => server.name),
-  )
-  return new QuorumEngine({ name, servers, clock: systemClock })
-}
-
-/** @param servers a name or URL of each. @throws InvalidArgumentError if they are too few, or if one is there twice */
-function checkServers(name: string, servers: readonly string[]): void {
   // A server that is named twice would have two votes.
-  if (servers.length < MIN_SERVERS || new Set(servers).size < servers.length)
+  const different = new Set(servers.map(server => server.name))
+  if (servers.length < MIN_SERVERS || different.size < servers.length)
     throw new InvalidArgumentError(
       `${name} needs at least ${MIN_SERVERS} different servers, preferably an odd number`,
     )
+  return new QuorumEngine({ name, servers, clock: systemClock })
 }
