@@ -101,7 +101,8 @@ export function wholeness(fixture: EngineFixture): void {
       }
       const all = await boxes.several(3)
       await Promise.all([...all, ...all, ...all].map(task))
-      assert.deepEqual(await locks(all[0]!), [])
+      // A box that had asked for one more caller withdraws that request after the caller was served.
+      await until('nothing is left', async () => (await locks(all[0]!)).length === 0)
     })
   })
 }

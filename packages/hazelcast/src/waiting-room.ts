@@ -103,7 +103,7 @@ export class WaitingRoom {
               claim,
               phase: 'waiting' as const,
               number: 0,
-              age: now - since,
+              age: Math.max(0, now - since),
               expiresIn: expires - now,
             },
           })),
