@@ -6,7 +6,7 @@ import express from 'express'
 import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
 import { Hono } from 'hono'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { open, type Box, type Grant } from 'signalbox'
+import { open } from 'signalbox'
 import type * as consoleLibrary from '../../packages/console/src/index.js'
 import type { StateMessage } from '../../packages/console/src/messages.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
@@ -293,28 +293,6 @@ describe('the handlers of signalbox-console', () => {
 
   const sameOrigin = { 'Sec-Fetch-Site': 'same-origin', 'Content-Type': 'application/json' }
 
-  /** Expects that a console works below `/admin/locks`, only for the user amy. */
-  async function worksForAmy(port: number, box: Box, grant: Grant): Promise<void> {
-    const headers = { 'X-User': 'amy', ...sameOrigin }
-    const post = (name: string, order: object): Promise<Answer> =>
-      ask(port, `/admin/locks/${name}`, { method: 'POST', headers, body: JSON.stringify(order) })
-    expect((await ask(port, '/admin/locks/')).status).toBe(401)
-    expect(await ask(port, '/admin/locks', { headers })).toMatchObject({
-      status: 308,
-      headers: { location: './locks/' },
-    })
-    const page = await ask(port, '/admin/locks/', { headers })
-    expect(page).toMatchObject({ status: 200, headers: { 'content-type': 'text/html; charset=utf-8' } })
-    for (const [, path] of page.body.matchAll(/(?:href|src)="(page[^"]+)"/g))
-      expect((await ask(port, `/admin/locks/${path!}`, { headers })).status).toBe(200)
-    const state = await stateAt(`http://127.0.0.1:${port}/admin/locks/events`, headers)
-    expect(state).toMatchObject({ engine: box.engine, hasDoctor: false, keys: [{ key: 'a' }] })
-    expect((await post('doctor', {})).status).toBe(404)
-    expect((await post('release', { key: 'a', token: '1' })).status).toBe(404)
-    expect((await post('release', { key: 'a', token: String(grant.token) })).status).toBe(200)
-    await expect.poll(() => grant.signal.aborted).toBe(true)
-  }
-
   test('work in Express under any path, also after a parser of bodies', async () => {
     await using box = await open('memory:')
     const grant = await box.mutex('a').acquire()
@@ -327,7 +305,24 @@ describe('the handlers of signalbox-console', () => {
       response.sendStatus(401)
     })
     app.use('/admin/locks', locks.node)
-    await worksForAmy(await served(createServer(app)), box, grant)
+    const port = await served(createServer(app))
+    const headers = { 'X-User': 'amy', ...sameOrigin }
+    expect((await ask(port, '/admin/locks')).status).toBe(401)
+    expect(await ask(port, '/admin/locks', { headers })).toMatchObject({
+      status: 308,
+      headers: { location: './locks/' },
+    })
+    const page = await ask(port, '/admin/locks/', { headers })
+    expect(page).toMatchObject({ status: 200, headers: { 'content-type': 'text/html; charset=utf-8' } })
+    for (const [, path] of page.body.matchAll(/(?:href|src)="(page[^"]+)"/g))
+      expect((await ask(port, `/admin/locks/${path!}`, { headers })).status).toBe(200)
+    const state = await stateAt(`http://127.0.0.1:${port}/admin/locks/events`, headers)
+    expect(state).toMatchObject({ engine: box.engine, hasDoctor: false, keys: [{ key: 'a' }] })
+    expect((await ask(port, '/admin/locks/doctor', { method: 'POST', headers, body: '{}' })).status).toBe(404)
+    const order = JSON.stringify({ key: 'a', token: String(grant.token) })
+    const released = await ask(port, '/admin/locks/release', { method: 'POST', headers, body: order })
+    expect(released.status).toBe(200)
+    await expect.poll(() => grant.signal.aborted).toBe(true)
     expect(log).toEqual([`console: released key "a", token ${grant.token}`])
   })
 
@@ -349,10 +344,29 @@ describe('the handlers of signalbox-console', () => {
     await app.listen({ port: 0, host: '127.0.0.1' })
     servers.push(app.server)
     const { port } = app.server.address() as AddressInfo
-    await worksForAmy(port, box, grant)
+    const headers = { 'X-User': 'amy', ...sameOrigin }
+    expect((await ask(port, '/admin/locks/')).status).toBe(401)
+    expect(await ask(port, '/admin/locks', { headers: { 'X-User': 'amy' } })).toMatchObject({
+      status: 308,
+      headers: { location: './locks/' },
+    })
+    const page = await ask(port, '/admin/locks/', { headers: { 'X-User': 'amy' } })
+    expect(page).toMatchObject({ status: 200, headers: { 'content-type': 'text/html; charset=utf-8' } })
+    for (const [, path] of page.body.matchAll(/(?:href|src)="(page[^"]+)"/g))
+      expect((await ask(port, `/admin/locks/${path!}`, { headers: { 'X-User': 'amy' } })).status).toBe(200)
+    const state = await stateAt(`http://127.0.0.1:${port}/admin/locks/events`, { 'X-User': 'amy' })
+    expect(state).toMatchObject({ keys: [{ key: 'a' }] })
+    const release = (token: string): Promise<Answer> =>
+      ask(port, '/admin/locks/release', {
+        method: 'POST',
+        headers,
+        body: JSON.stringify({ key: 'a', token }),
+      })
+    expect((await release('1')).status).toBe(404)
+    expect((await release(String(grant.token))).status).toBe(200)
+    await expect.poll(() => grant.signal.aborted).toBe(true)
     // Fastify itself rejects invalid JSON, and every request gets a reply.
-    const spoiled = { method: 'POST', headers: { 'X-User': 'amy', ...sameOrigin }, body: '{' }
-    expect((await ask(port, '/admin/locks/release', spoiled)).status).toBe(400)
+    expect((await ask(port, '/admin/locks/release', { method: 'POST', headers, body: '{' })).status).toBe(400)
   })
 
   test('work in Hono, and end with the console', async () => {
