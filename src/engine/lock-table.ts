@@ -107,8 +107,8 @@ const REPORTED_ENDS = 4
  *
  * It does no I/O and has no clock and no timers; `now` is the engine's time in milliseconds. It changes the state in
  * place. One rule decides all grants except `steal`: a request can be granted when, on each of its keys, it is
- * compatible with every request that arrived before it, holder or waiter. Silent waiters do not count, and nobody is
- * granted a key while an earlier grant of it is bound to a transaction. A request enters all its queues in one step, so
+ * compatible with every request that arrived before it, holder or waiter. Silent waiters do not count, and a key
+ * with a grant that is bound to a transaction is granted to no other request. A request enters all its queues in one step, so
  * the oldest request waits for no other. Hence claims can't deadlock, no request overtakes another that it conflicts
  * with, and a free key whose first waiter waits for another key stays free.
  */

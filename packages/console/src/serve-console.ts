@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { InvalidArgumentError, type Box } from 'signalbox'
 import { checkOptions, shown } from 'signalbox/engine'
 import { consoleOf, type ConsoleOptions } from './console-of.js'
-import { GuardedServer, type RequestRefusal } from './page-kit/guarded-server.js'
+import { GuardedServer, LOOPBACK, type RequestRefusal } from './page-kit/guarded-server.js'
 import { PAGE_FILES } from './page-kit/page-headers.js'
 
 /** Options of {@link serveConsole}. */
@@ -35,7 +35,7 @@ export interface ServedConsole {
  */
 export async function serveConsole(box: Box, options: ServeOptions = {}): Promise<ServedConsole> {
   checkOptions(options, ['host', 'port', 'readOnly', 'diagnose', 'log'])
-  const { host = '127.0.0.1', port = 0, ...rest } = options
+  const { host = LOOPBACK, port = 0, ...rest } = options
   // An empty host would mean all addresses.
   if (typeof host !== 'string' || host === '')
     throw new InvalidArgumentError(`host must be an IP address or a name, not ${shown(host)}`)

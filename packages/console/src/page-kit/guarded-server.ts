@@ -3,7 +3,7 @@ import { isIP, type AddressInfo } from 'node:net'
 import { failureText } from 'signalbox/reports'
 
 /** Default address, which only this machine can reach. */
-const LOOPBACK = '127.0.0.1'
+export const LOOPBACK = '127.0.0.1'
 /** Addresses that mean all addresses of a machine. */
 const ALL_ADDRESSES: readonly string[] = ['0.0.0.0', '::']
 /** Maximum number of connections, so that viewers can't use up the file descriptors of this process. */
