@@ -144,8 +144,6 @@ class Line {
   /** The longest time from one turn to the next, in milliseconds. */
   longestGap = 0
   #turnAt = 0
-  /** The numbers of the callers that were served, in order, by the session of their box. */
-  readonly #ofBox = new Map<string, number[]>()
 
   private constructor(holder: Box, held: Grant) {
     this.#holder = holder
@@ -190,12 +188,6 @@ class Line {
     assertServed(this.#served, order, stall() < CLAIM_WINDOW / 2)
     assert.hasLength(this.#served, this.#callers.length - this.#gone.size)
     assert.equal(rising(this.#tokens), true, 'tokens rise')
-    // A box serves its own callers in order, even if it loses a turn.
-    for (const served of this.#ofBox.values())
-      assert.deepEqual(
-        served,
-        [...served].sort((a, b) => a - b),
-      )
     for (const [index, outcome] of outcomes.entries()) {
       assert.equal(outcome.status, this.#gone.has(String(index)) ? 'rejected' : 'fulfilled')
       if (outcome.status === 'rejected') assert.isA(outcome.reason, AbortedError)
@@ -211,7 +203,6 @@ class Line {
     this.longestGap = Math.max(this.longestGap, now - this.#turnAt)
     this.#turnAt = now
     this.#served.push(label)
-    this.#ofBox.set(box.session, [...(this.#ofBox.get(box.session) ?? []), Number(label)])
     this.#tokens.push(grant.token)
     await grant.release()
   }
