@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { IndeterminateError, LostError, SignalboxError, UnavailableError } from '../../src/base/errors.js'
 import { open, type Box } from '../../src/index.js'
 import { memoryRecords, postgresRecords, redisRecords, type Records } from '../../src/store/records/index.js'
@@ -137,22 +136,6 @@ describe.each(names(kinds))('a holder that is paused while another box takes ove
       refusal: /lost|written round|later holder/,
     })
   })
-
-  test.concurrent.each([0, 1, 2])(
-    'locks on a ZooKeeper whose session has ended meanwhile, after %s writes',
-    async writes => {
-      await using proxy = await Proxy.start(zookeeper.port)
-      const place = `${randomUUID().slice(0, 8)}?sessionTimeout=1500`
-      await using one = await open(`zookeeper://127.0.0.1:${proxy.port}/${place}`)
-      await using other = await open(`zookeeper://${zookeeper.address}/${place}`)
-      await overtaken(one, other, kinds[kind](), writes, {
-        // The server receives nothing more from the box, as if its process were paused.
-        begins: () => void (proxy.requests = 'hold'),
-        ends: () => void (proxy.requests = 'pass'),
-        refusal: /lost|ended|expired|written round|later holder/,
-      })
-    },
-  )
 })
 
 /** Longer than the retention in this test, which is the shortest one, in milliseconds. */

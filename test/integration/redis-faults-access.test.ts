@@ -184,27 +184,3 @@ test('without a right to channels no write is partial, and locks work', async ()
   const taken = await box.mutex('key').acquire()
   expect(await other.forceRelease('key', taken.token)).toBe(true)
 })
-
-test('a right that is taken away gives a typed error where it is needed', async () => {
-  await using server = await startRedis()
-  await allow(server, RIGHTS)
-  await using box = await open(asUser(server.url))
-  const held = await box.mutex('key').acquire()
-  const readers = [
-    await box.readWriteLock('shared').read.acquire(),
-    await box.readWriteLock('shared').read.acquire(),
-  ]
-  await allow(server, ['-hgetall'])
-  expect(await complaintOf(box.inspect().next())).toMatch(
-    /^UNAVAILABLE: could not list the locks on .*can't run/,
-  )
-  await allow(server, ['+hgetall', '-del'])
-  expect(await complaintOf(box.forceRelease('key', held.token))).toMatch(
-    /^UNAVAILABLE: could not release "key" by force on/,
-  )
-  expect(await complaintOf(held.release())).toMatch(/^UNAVAILABLE: could not release "key" on .*can't run/)
-  await allow(server, ['+del'])
-  // The box now releases the locks that it could not release before.
-  await expect.poll(() => server.command('EXISTS', 'app:key')).toBe(0)
-  for (const reader of readers) await reader.release()
-})

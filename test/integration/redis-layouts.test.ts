@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { Box } from '../../src/box.js'
 import { systemClock } from '../../src/base/clock.js'
 import { openRedis } from '../../src/engines/redis/open.js'
-import { ClosedError, LostError, open, UnavailableError, type Grant } from '../../src/index.js'
+import { ClosedError, LostError, open, type Grant } from '../../src/index.js'
 import { FaultInjectingEngine } from '../../packages/conformance/src/fault-injecting-engine.js'
 import { pause } from '../../packages/conformance/src/time.js'
 import { startRedis, type RedisServer } from '../support/servers/redis.js'
@@ -284,18 +284,6 @@ describe('the layout of Redisson', () => {
     // Entries are pairs of names and values. The fourth value is the denied command or key.
     const refused = denied.map(entry => entry[7]).filter(what => !what!.startsWith('client'))
     expect(refused).toEqual([])
-  })
-
-  test('boxes of both layouts on one key get an error, and neither deletes the other’s lock', async () => {
-    const strings = await boxOf('string')
-    const hashes = await boxOf('redisson')
-    const one = await strings.mutex('mixed').acquire()
-    await expect(hashes.mutex('mixed').acquire()).rejects.toThrow(UnavailableError)
-    one.assertHeld()
-    await one.release()
-    const other = await hashes.mutex('mixed').acquire()
-    await expect(strings.mutex('mixed').acquire()).rejects.toThrow(UnavailableError)
-    await other.release()
   })
 })
 

@@ -7,7 +7,6 @@ import { Names } from '../../src/engines/redis/names.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { boxWays } from '../support/redis/box-ways.js'
 import { startRedisCluster } from '../support/servers/redis-cluster.js'
-import { startRedisWithSentinel } from '../support/servers/redis-sentinel.js'
 import { quorumUrl } from '../support/servers/quorum.js'
 import { startRedis, startRedisServers, type RedisServer } from '../support/servers/redis.js'
 
@@ -92,16 +91,6 @@ test('a failover can lose a grant, which is given again with a greater token; mi
   await (await other.mutex('careful').acquire({ wait: 0 })).release()
 })
 
-test('a lock that a failover lost never gives a lower token', async () => {
-  await using box = await open(master.url)
-  const grant = await box.mutex('promoted').acquire()
-  await grant.release()
-  await replica.command('REPLICAOF', 'NO', 'ONE')
-  await using after = await open(replica.url)
-  const later = await after.mutex('promoted').acquire()
-  expect(later.token).toBeGreaterThan(grant.token)
-})
-
 test('a renewal that no replica has does not count, so the lease ends before a failover grants the key', async () => {
   await using old = await startRedis()
   await using network = await Proxy.start(old.port)
@@ -170,12 +159,6 @@ async function endsWithout(replica: RedisServer, held: Grant, lease = LEASE): Pr
     replica.resume()
   }
 }
-
-test('behind a Sentinel a renewal counts only when a replica has it', async () => {
-  await using servers = await startRedisWithSentinel()
-  await using box = await open(`${servers.url}?minReplicas=1`)
-  await endsWithout(servers.replica, await box.mutex('key').acquire({ lease: LEASE }))
-})
 
 test('on a Cluster a renewal counts only when a replica of the master that did it has it', async () => {
   await using cluster = await startRedisCluster({ replicated: true })

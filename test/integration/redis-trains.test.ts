@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
@@ -39,27 +39,5 @@ test(
     expect(status, output).toBe(0)
     expect(report).toMatchObject(faultless(2))
     expect(report.kills).toHaveLength(4)
-  },
-)
-
-test(
-  'a long outage of Redis aborts the tracker with status 4, and a run that resumes it loses nothing',
-  { timeout: 2 * TIME_LIMIT },
-  async () => {
-    await server.command('FLUSHALL')
-    const letters = join(folder, 'letters')
-    const argv = ['--processes', '4', '--days', '4', '--dead-letters', letters]
-    const run = runTracker(folder, server.url, [...argv, '--engine-wait', '500ms'])
-    const aborted = expect(run).rejects.toThrow(
-      /status 4 [^]*unreachable for 500 ms: .*; continue with --resume/,
-    )
-    await until(async () => Number(await server.command('DBSIZE')) > 100)
-    await server.kill()
-    await aborted
-    expect(existsSync(letters)).toBe(false)
-    await server.start()
-    const { status, output, report } = await runTracker(folder, server.url, [...argv, '--resume'])
-    expect(status, output).toBe(0)
-    expect(report).toMatchObject(faultless(4))
   },
 )

@@ -68,16 +68,6 @@ describe.concurrent.each([
     await expect(one.release(lock, oneTry)).rejects.toMatchObject({ name: 'ExecutionError' })
   })
 
-  test('a waiter gets the lock when it is released', async () => {
-    const [one, other] = [locker(Kind, count), locker(Kind, count)]
-    const key = resource()
-    const held = await one.acquire([key], LONG)
-    const waiting = other.acquire([key], LONG, { retryCount: -1 })
-    await sleep(50)
-    await held.release()
-    await (await waiting).release()
-  })
-
   test('a lock that is not extended ends, and then has no holder', async () => {
     const [one, other] = [locker(Kind, count), locker(Kind, count)]
     const key = resource()

@@ -297,35 +297,6 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     expect(await page.locator('.station.locked').count()).toBe(0)
   })
 
-  test('shows another run at its address, even if its network lacks the selected station', async () => {
-    const small = feedOf([
-      ['A', 'North'],
-      ['B', 'South'],
-    ])
-    const first = await watched('--gtfs', bundled, '--days', '1', '--speed', '90')
-    const page = await pageAt(first.url)
-    await shows(page, '.summary', 'One second is 1.5 minutes of the timetable')
-    await page.locator('.station').last().focus()
-    await shows(page, '.chosen-station', ': ')
-    first.run.kill('SIGKILL')
-    await once(first.run, 'exit')
-    await shows(page, '.status', 'Out of date')
-    const { port } = new URL(first.url)
-    const options = '--days 1 --speed 20 --unsafe-no-locks --processes 1'.split(' ')
-    await watched(port, '--gtfs', small, ...options)
-    await shows(page, '.status', 'Live')
-    await shows(page, '.chosen-station', 'Select a station to see its locks.')
-    expect(await page.locator('.station text').allTextContents()).toEqual(['North', 'South'])
-    await shows(
-      page,
-      '.summary',
-      '1 worker process moves these trains. They use no locks and no version checks',
-    )
-    await shows(page, '.summary', 'One second is 20 seconds of the timetable.')
-    // The browser reports each failed connection.
-    said = said.filter(text => !text.includes('net::ERR_'))
-  })
-
   test('soon shows a train where it is, even if it has gone further than can be drawn', async () => {
     const input = join(folder, 'messages')
     const moves = Array.from({ length: 600 }, (_, step) => ({ type: 'move', to: 'AB'[step % 2] }))

@@ -4,7 +4,7 @@ import { LostError } from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
 import { NoNodeError, ZooKeeper } from 'signalbox-zookeeper'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { locks, queued, soFar } from '../../packages/conformance/src/time.js'
+import { locks, queued } from '../../packages/conformance/src/time.js'
 import { until } from '../support/servers/until.js'
 import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 
@@ -77,54 +77,6 @@ describe.concurrent('the ZooKeeper engine with a bridge', () => {
     await writing.release()
     expect(await zk.getEphemerals(`${place}/locks`)).toEqual([])
     expect(await locks(one)).toEqual([])
-  })
-
-  test('boxes with and without a bridge exclude each other, in order, and each request is shown once', async () => {
-    const place = nextPlace()
-    const boxes = await Promise.all([bridged(place), plain(place), bridged(place), plain(place)])
-    const [one, other] = boxes as [Box, Box, ...Box[]]
-    const tokens: bigint[] = []
-    const order: number[] = []
-    for (const first of boxes.keys()) {
-      const held = await boxes[first]!.mutex('key').acquire()
-      tokens.push(held.token)
-      const others = [...boxes.keys()].filter(index => index !== first)
-      const waiting = []
-      for (const [count, index] of others.entries()) {
-        waiting.push(
-          boxes[index]!.mutex('key').run(grant => {
-            order.push(index)
-            tokens.push(grant.token)
-          }),
-        )
-        await queued(other, 'key', count + 1)
-      }
-      const [report] = await locks(one, 'key')
-      expect(report!.holders.map(({ token }) => token)).toEqual([held.token])
-      expect(await soFar(Promise.race(waiting))).toBe('pending')
-      await held.release()
-      await Promise.all(waiting)
-      expect(order.splice(0)).toEqual(others)
-    }
-    expect(tokens).toEqual([...tokens].sort((a, b) => (a < b ? -1 : 1)))
-    expect(new Set(tokens).size).toBe(tokens.length)
-
-    const semaphores = [one, other].map(box => box.semaphore('permits', { max: 3 }))
-    const taken = await Promise.all(semaphores.map(semaphore => semaphore.acquire()))
-    expect(await semaphores[0]!.tryAcquire({ permits: 2 })).toBeUndefined()
-    const waiting = semaphores[1]!.acquire({ permits: 2 })
-    await queued(one, 'permits', 1)
-    expect(await soFar(waiting)).toBe('pending')
-    await taken[0]!.release()
-    await (await waiting).release()
-    await taken[1]!.release()
-
-    const readers = await Promise.all([one, other].map(box => box.readWriteLock('key').read.acquire()))
-    expect(await other.mutex('key').tryAcquire()).toBeUndefined()
-    expect(await one.mutex('key').tryAcquire()).toBeUndefined()
-    for (const reader of readers) await reader.release()
-    await Promise.all(boxes.map(box => box.close()))
-    expect(await zk.getEphemerals(`${place}/locks`)).toEqual([])
   })
 
   test('lost replies are found by all nodes, and nothing is left behind', async () => {

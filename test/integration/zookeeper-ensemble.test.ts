@@ -83,19 +83,4 @@ describe('an ensemble of three', () => {
     expect(events.sort()).toEqual(['changed /always', 'changed /once'])
     expect((await other.exists('/mine'))!.ephemeralOwner).toBe(sessionId)
   })
-
-  test('operations that wait for a server are executed in order when one is back', async () => {
-    await using zk = await ZooKeeper.connect(ensemble.address, { sessionTimeout: '30s' })
-    await zk.create('/log', '')
-    await ensemble.kill()
-    await until(() => zk.state === 'suspended')
-    const order: number[] = []
-    const all = Array.from({ length: 50 }, (_, index) =>
-      zk.setData('/log', `${index}`).then(() => order.push(index)),
-    )
-    await ensemble.start()
-    await Promise.all(all)
-    expect(order).toEqual(Array.from({ length: 50 }, (_, index) => index))
-    expect((await zk.getData('/log')).stat.version).toBe(50)
-  })
 })

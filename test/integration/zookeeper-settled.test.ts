@@ -4,8 +4,6 @@ import {
   ConnectionLossError,
   createSettled,
   deleteSettled,
-  NoChildrenForEphemeralsError,
-  NoNodeError,
   setDataSettled,
   settled,
   SessionExpiredError,
@@ -153,18 +151,6 @@ describe.concurrent('a lost change, and changes by other clients before the clie
       rejected(BadVersionError),
       'of another',
     ])
-  })
-
-  test('an operation that is rejected at once stays rejected', async () => {
-    await using zk = await ZooKeeper.connect(server.address)
-    const path = await createSettled(zk, place())
-    const stat = (await zk.exists(path))!
-    await zk.delete(path)
-    await expect(write(zk, path, stat)).rejects.toThrow(NoNodeError)
-    await expect(remove(zk, path, stat)).rejects.toThrow(NoNodeError)
-    const ephemeral = await createSettled(zk, `/of-the-root-${++places}`, '', { ephemeral: true })
-    await expect(createSettled(zk, `${ephemeral}/child`)).rejects.toThrow(NoChildrenForEphemeralsError)
-    await expect(createSettled(zk, 'no path')).rejects.toThrow(/path must be/)
   })
 
   test('if the session ends before the client can look, the operation is indeterminate', async () => {
