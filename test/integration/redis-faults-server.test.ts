@@ -4,36 +4,11 @@ import { Names } from '../../src/engines/redis/names.js'
 import { open } from '../../src/open.js'
 import { listed } from '../../packages/conformance/src/listing.js'
 import { rising, Section } from '../../packages/conformance/src/section.js'
-import { locks, pause, queued, soFar, timed, until } from '../../packages/conformance/src/time.js'
+import { locks, pause, queued, soFar, until } from '../../packages/conformance/src/time.js'
 import { codeOf, complaintOf } from '../support/redis/outcome.js'
 import { RedisPlace } from '../support/redis/place.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
 import { startRedis } from '../support/servers/redis.js'
-
-/** Far less than the leases that a caller would otherwise wait for, in milliseconds. */
-const SOON = 15_000
-
-describe.concurrent('a server that is killed and comes back empty', () => {
-  test('serves waiters, with greater tokens, and a former holder finds its loss at its next renewal', async () => {
-    await using here = await RedisPlace.start()
-    const one = await here.box()
-    const others = await here.boxes(3)
-    const held = await one.mutex('key').acquire({ lease: 3000 })
-    const lost = new Promise(resolve => held.signal.addEventListener('abort', resolve))
-    const section = new Section()
-    const asked: Promise<unknown>[] = []
-    for (const [place, box] of others.entries()) {
-      asked.push(box.mutex('key').run(grant => section.visit(grant)))
-      await queued(one, 'key', place + 1)
-    }
-    await here.server.restart()
-    expect(await timed(() => Promise.all(asked))).toBeLessThan(SOON)
-    expect(section.most).toBe(1)
-    expect(rising([held.token, ...section.tokens])).toBe(true)
-    await lost
-    expect(await codeOf(held.release())).toBe('LOST')
-  })
-})
 
 async function namesOf(limiters: ReturnType<Box['limiters']>): Promise<string[]> {
   const names = []

@@ -297,31 +297,6 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     expect(await page.locator('.station.locked').count()).toBe(0)
   })
 
-  test('soon shows a train where it is, even if it has gone further than can be drawn', async () => {
-    const input = join(folder, 'messages')
-    const moves = Array.from({ length: 600 }, (_, step) => ({ type: 'move', to: 'AB'[step % 2] }))
-    const messages = [{ type: 'create', location: 'A' }, ...moves, { type: 'move', to: 'C' }]
-    const lines = messages.map((message, id) => JSON.stringify({ id: String(id), train: 'one', ...message }))
-    writeFileSync(input, lines.join('\n'))
-    await using box = await open(`file:${folder}/state`)
-    const held = await box.mutex('trains/LOC_C').acquire({ lease: '60s' })
-    const { url } = await watched('--messages', input, '--processes', '1')
-    const page = await pageAt(url)
-    await shows(page, '.station.locked', 'C')
-    const pictures = async () => {
-      const seen = new Set<unknown>()
-      for (let look = 0; look < 8; look++) {
-        seen.add(await page.evaluate(`document.querySelector('canvas').toDataURL()`))
-        await page.waitForTimeout(50)
-      }
-      return seen.size
-    }
-    // The moves of all trains would take 48 seconds.
-    await expect.poll(pictures, { timeout: 30_000 }).toBe(1)
-    await held.release()
-    await shows(page, '.result.right', RIGHT)
-  })
-
   test('shows any name as text, and follows a dark color scheme', async () => {
     const name = '<img src=x onerror="document.title=1">'
     const feed = feedOf([

@@ -3,7 +3,6 @@ import type { Box } from '../../src/box.js'
 import { LostError } from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
 import { NoNodeError, ZooKeeper } from 'signalbox-zookeeper'
-import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { locks, queued } from '../../packages/conformance/src/time.js'
 import { until } from '../support/servers/until.js'
 import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
@@ -25,10 +24,6 @@ const nextPlace = (): string => `/place-${++places}`
 
 function bridged(place: string, port = server.port): Promise<Box> {
   return open(`zookeeper://127.0.0.1:${port}${place}?sessionTimeout=20s&bridge=true`)
-}
-
-function plain(place: string): Promise<Box> {
-  return open(`zookeeper://127.0.0.1:${server.port}${place}?sessionTimeout=20s`)
 }
 
 /**
@@ -77,52 +72,6 @@ describe.concurrent('the ZooKeeper engine with a bridge', () => {
     await writing.release()
     expect(await zk.getEphemerals(`${place}/locks`)).toEqual([])
     expect(await locks(one)).toEqual([])
-  })
-
-  test('lost replies are found by all nodes, and nothing is left behind', async () => {
-    const place = nextPlace()
-    await using proxy = await Proxy.start(server.port)
-    await using one = await bridged(place, proxy.port)
-    await using other = await plain(place)
-    for (const keys of [['a'], ['a', 'b']]) {
-      await one.mutex(...keys).run(() => undefined)
-      for (const lost of ['replies', 'requests'] as const) {
-        const lose = async <T>(asked: Promise<T>): Promise<T> => {
-          await until(() => proxy.withheldReplies + proxy.withheldRequests > 0)
-          proxy[lost] = 'pass'
-          proxy.cut()
-          return asked
-        }
-        proxy[lost] = 'lose'
-        const grant = await lose(one.mutex(...keys).acquire())
-        for (const key of keys) expect(await queue(place, key)).toEqual(WRITER)
-        const reports = await locks(other)
-        expect(reports.map(({ holders }) => holders[0]!.token)).toEqual(keys.map(() => grant.token))
-        proxy[lost] = 'lose'
-        await lose(grant.release())
-        expect(await zk.getEphemerals(`${place}/locks`)).toEqual([])
-      }
-    }
-  })
-
-  test('a claim that is revoked loses all its nodes', async () => {
-    const place = nextPlace()
-    await using proxy = await Proxy.start(server.port)
-    await using one = await bridged(place, proxy.port)
-    await using other = await plain(place)
-    const held = await one.mutex('a', 'b').acquire()
-    const [report] = await locks(other, 'a')
-    expect(await other.forceRelease('a', report!.holders[0]!.token!)).toBe(true)
-    await until(() => held.signal.aborted)
-    expect(await zk.getEphemerals(`${place}/locks`)).toEqual([])
-
-    const grants = await Promise.all([one.mutex('a').acquire(), one.mutex('b', 'c').acquire()])
-    // This box can neither send nor receive anything.
-    proxy.requests = proxy.replies = 'hold'
-    expect(await other.revoke(one.session)).toBe(2)
-    for (const key of ['a', 'b', 'c']) expect(await queue(place, key)).toEqual([])
-    proxy.requests = proxy.replies = 'pass'
-    await until(() => grants.every(({ signal }) => signal.aborted))
   })
 
   test.each(['__lock__', '__WRIT__'])(

@@ -4,7 +4,6 @@ import { TimedOutError } from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
 import { oneEvent, ZooKeeper, type WatchListener } from 'signalbox-zookeeper'
 import { locks, queued } from '../../packages/conformance/src/time.js'
-import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { memoryInUse } from '../support/heap.js'
 import { until } from '../support/servers/until.js'
 import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
@@ -89,26 +88,6 @@ describe('watches that no listener needs any more', () => {
     await zk.setData('/shared', '2')
     await late.event
     expect(events).toEqual([])
-    await until(async () => (await watches()) === 0)
-  })
-
-  test('are removed while no server is connected', async () => {
-    await using proxy = await Proxy.start(server.port)
-    await using zk = await ZooKeeper.connect(`127.0.0.1:${proxy.port}`, { sessionTimeout: '30s' })
-    await zk.create('/suspended')
-    const events: string[] = []
-    const watch: WatchListener = ({ type }) => void events.push(type)
-    await zk.getData('/suspended', { watch })
-    proxy.target = undefined
-    proxy.cut()
-    await until(() => zk.state === 'suspended')
-    const reading = zk.getChildren('/suspended', { watch })
-    zk.unwatch('/suspended', watch)
-    proxy.target = server.port
-    await reading
-    await zk.create('/suspended/child')
-    await zk.setData('/suspended', 'changed')
-    expect([events, zk.watched]).toEqual([[], 0])
     await until(async () => (await watches()) === 0)
   })
 })

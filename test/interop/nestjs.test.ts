@@ -61,12 +61,6 @@ test('mistakes have errors that name them', async () => {
   ])
 })
 
-test('a shutdown rejects waiters before another module drains, and closes all boxes that factories have opened', async () => {
-  const argv = [join(builtFolder, 'nestjs/nestjs/shutdown.js')]
-  const { stdout } = await runProgram(process.execPath, argv, { cwd: root, timeLimit: 30_000 })
-  expect(stdout).toBe("[ 'CLOSED', 'CLOSED' ]\n[ true, true ]\nfalse\n")
-})
-
 describe.each(['express', 'fastify'] as const)('on %s', platform => {
   test('@Locked excludes the calls of all processes, with increasing tokens', async () => {
     const applications = await startAll(2, { platform, source })

@@ -105,20 +105,6 @@ test.each(kinds)(
   },
 )
 
-test.each(kinds)('a $kind grant is held as long as its box sends the sign', async ({ claims }) => {
-  const one = world.box('one')
-  const [granted] = await heldForLong(one, claims)
-  const { sign } = await waiter('other', exclusive('a'))
-  for (let time = 0; time < 4 * LEASE; time += PART / 2) {
-    await passed(PART / 2)
-    if (time % PART === 0) expect(await renew(one, granted!)).toBe(true)
-    expect(await sign()).toBe(false)
-    expect(
-      (await enqueue(world.box(`late-${time}`), requestOf(`late-${time}`, '1', exclusive('a')), 0)).state,
-    ).toBe('busy')
-  }
-})
-
 test.each(kinds)(
   'a sign that arrives after another box has taken a $kind grant does not renew it',
   async each => {
