@@ -64,10 +64,15 @@ describe.each(clientPackages)('$name connects', ({ connectWith }) => {
     await server.command('SELECT', 0)
   })
 
-  test('not without a password or with a wrong one, to an unknown database, or where no server is', async () => {
+  test('not without a password or with a wrong one, which no error shows, to an unknown database, or where no server is', async () => {
     await refused(url('HERE')).toMatchObject(unavailable('NOAUTH'))
     await refused(url(':wrong@HERE')).toMatchObject(unavailable('WRONGPASS'))
     await refused(url(`bob:${ENCODED}@HERE`)).toMatchObject(unavailable('WRONGPASS'))
+    const failure: unknown = await through(linkOf(url(`bob:${ENCODED}@HERE/1`), connectWith), whoAmI).catch(
+      (error: unknown) => error,
+    )
+    expect(failure).toMatchObject({ engine: `redis://127.0.0.1:${server.port}/1` })
+    expect(String((failure as Error).stack)).not.toContain(SECRET)
     await refused(url(`:${ENCODED}@HERE/9999`)).toMatchObject(unavailable('DB index is out of range'))
     await refused('redis://127.0.0.1:1').toMatchObject(unavailable('ECONNREFUSED'))
     await refused('redis://localhost:1').toMatchObject(unavailable('ECONNREFUSED'))

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { Box } from '../../src/box.js'
@@ -247,35 +246,6 @@ describe('the layout of Redisson', () => {
       state: 'held',
     })
     await until(async () => (await listeners()) === 0)
-  })
-
-  test('works with the rights that its page names', async () => {
-    const page = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8')
-    const common = /^ACL SETUSER locks on >password (.*?)^```/ms.exec(page)![1]!.trim().split(/\s+/)
-    const [, keys, channels, commands] = /also needs `(\S+)`, `(\S+)`,\s+`(.*)`/.exec(page)!
-    // Servers before 7.2 don't know this command. Client packages send it, but do not need it.
-    const known = common.filter(right => right !== '+client|setinfo')
-    const rights = [...known, keys!, channels!, ...commands!.split(' ')]
-    await server.command('ACL', 'SETUSER', 'locks', 'on', '>password', ...rights)
-    const url = server.url.replace('//', '//locks:password@')
-    await using one = await open(`${url}?prefix=app:&layout=redisson`)
-    await using other = await open(`${url}?prefix=app:&layout=redisson`)
-    await server.command('HSET', 'app:rights', `${randomUUID()}:1`, 1)
-    const first = one.mutex('rights').acquire()
-    await queued(other, 'rights', 1)
-    await server.command('RPUSH', 'redisson_lock_queue:{app:rights}', 'another:1')
-    await server.command('ZADD', 'redisson_lock_timeout:{app:rights}', Date.now() + 60_000, 'another:1')
-    await server.command('DEL', 'app:rights')
-    const grant = await first
-    const second = other.readWriteLock('rights').write.acquire()
-    await grant.release()
-    await (await second).downgrade()
-    await (await second).release()
-    await server.command('ACL', 'DELUSER', 'locks')
-    const denied = (await server.command('ACL', 'LOG')) as string[][]
-    // Entries are pairs of names and values. The fourth value is the denied command or key.
-    const refused = denied.map(entry => entry[7]).filter(what => !what!.startsWith('client'))
-    expect(refused).toEqual([])
   })
 })
 

@@ -72,26 +72,13 @@ async function watched(...argv: readonly string[]): Promise<Watched> {
 
 type Look = Parameters<Browser['newPage']>[0]
 
-/** Opens the page, and records the durations of its frames. */
+/** Opens the page, and records what it reports to the console. */
 async function pageAt(url: string, look: Look = {}): Promise<Page> {
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, ...look })
   page.on('console', message => said.push(message.text()))
   page.on('pageerror', error => said.push(error.message))
-  await page.addInitScript(`
-    window.frames = []
-    const request = window.requestAnimationFrame
-    window.requestAnimationFrame = draw => request(now => {
-      const begun = performance.now()
-      draw(now)
-      window.frames.push(performance.now() - begun)
-    })`)
   await page.goto(url)
   return page
-}
-
-/** Returns the median time in which the page draws a frame, in milliseconds. */
-function drawing(page: Page): Promise<unknown> {
-  return page.evaluate('frames.sort((one, other) => one - other)[frames.length >> 1]')
 }
 
 /** Returns the findings of an accessibility check. */
@@ -170,8 +157,6 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     const [first] = await page.locator('.busiest tbody tr').allTextContents()
     expect(first).toContain('San Francisco Caltrain')
     expect(first).toContain('640')
-    // Leaves half of a frame to the browser.
-    expect(await drawing(page)).toBeLessThan(8)
     const later = await pageAt(url)
     await shows(later, '.result.right', RIGHT)
     await shows(later, '.events', 'was replaced')

@@ -6,24 +6,6 @@ import { until } from '../support/servers/until.js'
 import { startZooKeeper } from '../support/servers/zookeeper.js'
 
 describe.concurrent('a server', () => {
-  test('that is killed during 300 requests has each of them once when it is back', async () => {
-    await using server = await startZooKeeper()
-    await using box = await open(`zookeeper://${server.address}?sessionTimeout=30s`)
-    const keys = Array.from({ length: 300 }, (_, index) => `key ${index}`)
-    // Creates the parents, so that the requests only create nodes.
-    await Promise.all(keys.map(key => box.mutex(key).run(() => undefined)))
-    const asked = keys.map(key => box.mutex(key).acquire())
-    const restarted = Promise.race(asked).then(() => server.restart())
-    const grants = await Promise.all(asked)
-    await restarted
-    for (const grant of grants) grant.assertHeld()
-    const reports = await locks(box)
-    expect(reports).toHaveLength(300)
-    for (const { holders, waiters } of reports) expect([holders.length, waiters.length]).toEqual([1, 0])
-    await Promise.all(grants.map(grant => grant.release()))
-    expect(await locks(box)).toEqual([])
-  })
-
   test('that loses its data costs a live box only its grants', async () => {
     await using server = await startZooKeeper()
     await using box = await open(`zookeeper://${server.address}?sessionTimeout=2s`)

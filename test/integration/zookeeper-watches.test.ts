@@ -15,11 +15,6 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-/** Returns the number of paths on which clients have data watches. */
-async function watchedPaths(): Promise<number> {
-  return Number(/watching (\d+) paths/.exec(await server.say('wchs'))![1])
-}
-
 /** Checks an error without Vitest's assertions, which retain their arguments. */
 function timedOut(error: unknown): void {
   if (!(error instanceof TimedOutError)) throw error
@@ -130,31 +125,4 @@ describe('a wait that ends behind a long holder', () => {
     await grant.release()
     for (const each of held.slice(1)) await each.release()
   })
-})
-
-test('each waiter in a queue watches the one ahead of it, and a release wakes one', async () => {
-  const boxes = await Promise.all(Array.from({ length: 9 }, () => box('/queue')))
-  const [first, ...others] = boxes as [Box, ...Box[]]
-  const held = await first.mutex('key').acquire({ lease: '1h' })
-  const before = await watches()
-  const pathsBefore = await watchedPaths()
-  const asked = []
-  for (const [index, other] of others.entries()) {
-    asked.push(other.mutex('key').acquire({ lease: '1h' }))
-    await queued(first, 'key', index + 1)
-  }
-  // With a herd effect, all these watches would be on one path.
-  await until(async () => (await watches()) === before + others.length)
-  expect(await watchedPaths()).toBe(pathsBefore + others.length)
-
-  let grant = held
-  for (const [index, next] of asked.entries()) {
-    await grant.release()
-    grant = await next
-    // The woken waiter checks the queue, and the others keep their watches.
-    expect(await watches()).toBe(before + others.length - index - 1)
-  }
-  await grant.release()
-  expect(await locks(first)).toEqual([])
-  for (const each of boxes) await each.close()
 })

@@ -9,7 +9,7 @@ export interface Violation {
 }
 
 /** An event, with its time in milliseconds. */
-interface Entry {
+export interface Entry {
   readonly at: number
   readonly who: string
   readonly what: string
@@ -46,6 +46,11 @@ export class History {
     if (this.violation) return
     this.violation = { promise, message: this.#named(message) }
     this.note('!!', `${promise} broken: ${message}`)
+  }
+
+  /** The events in the order in which they happened. */
+  get entries(): readonly Entry[] {
+    return this.#entries
   }
 
   /** Returns a hash that is equal for equal histories. */
