@@ -1,24 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
-import type pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { IndeterminateError, LostError, SignalboxError, UnavailableError } from '../../src/base/errors.js'
 import { open } from '../../src/index.js'
 import { memoryRecords, postgresRecords, redisRecords, type Records } from '../../src/store/records/index.js'
 import type { Transaction } from '../../src/store/transaction.js'
-import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
-import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { startPostgres } from '../support/servers/postgres.js'
+import { startRedis } from '../support/servers/redis.js'
 
-let redis: RedisServer
-let postgres: PostgresServer
-let client: Redis
-let pool: pg.Pool
-
-beforeAll(async () => {
-  ;[redis, postgres] = await Promise.all([startRedis(), startPostgres()])
-  client = new Redis(redis.port, redis.host)
-  pool = postgres.pool()
-}, 60_000)
+const [redis, postgres] = await Promise.all([startRedis(), startPostgres()])
+const client = new Redis(redis.port, redis.host)
+const pool = postgres.pool()
 
 afterAll(async () => {
   client.disconnect()

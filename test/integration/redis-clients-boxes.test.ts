@@ -1,17 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { queued, timed } from '../../packages/conformance/src/time.js'
 import { systemClock } from '../../src/base/clock.js'
 import { open } from '../../src/open.js'
 import { pause } from '../../src/base/pause.js'
 import { boxWays } from '../support/redis/box-ways.js'
-import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { startRedis } from '../support/servers/redis.js'
 import { until } from '../support/servers/until.js'
 
-let server: RedisServer
+const server = await startRedis()
 
-beforeAll(async () => {
-  server = await startRedis()
-})
 afterAll(() => server.kill())
 
 test.each(boxWays)('a waiter is woken and a watcher sees a change over $name', async ({ open }) => {

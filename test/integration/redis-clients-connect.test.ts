@@ -18,13 +18,10 @@ import { until } from '../support/servers/until.js'
 const SECRET = 'p@ss:wörd/1'
 const ENCODED = encodeURIComponent(SECRET)
 
-let server: RedisServer
-beforeAll(async () => {
-  server = await startRedis({
-    config: [`requirepass "${SECRET}"`, `user ann on ">${SECRET}" ~* &* +@all -flushall`],
-  })
-  await server.command('AUTH', SECRET)
+const server = await startRedis({
+  config: [`requirepass "${SECRET}"`, `user ann on ">${SECRET}" ~* &* +@all -flushall`],
 })
+await server.command('AUTH', SECRET)
 afterAll(() => server.kill())
 
 function linkOf(url: string, connectWith: ClientPackage): RedisLink {

@@ -1,25 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { openRedis } from '../../src/engines/redis/open.js'
 import { LostError, open, type Grant } from '../../src/index.js'
 import { pause, queued } from '../../packages/conformance/src/time.js'
-import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { startRedis } from '../support/servers/redis.js'
 import { until } from '../support/servers/until.js'
 import { lockRequest } from '../support/lock-request.js'
 
 type Layout = 'string' | 'redisson'
 
-let server: RedisServer
+const server = await startRedis()
 
-beforeAll(async () => {
-  server = await startRedis()
-})
-
-afterAll(async () => {
-  await server.stop()
-})
+afterAll(() => server.stop())
 
 async function boxOf(layout: Layout): Promise<Box> {
   const box = await open(`${server.url}?layout=${layout}`)

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { open } from '../../src/open.js'
 import { LostError } from '../../src/base/errors.js'
 import type { Grant, TransactionOutcome } from '../../src/index.js'
@@ -13,14 +13,9 @@ import { startRedis, startRedisServers, type RedisServer } from '../support/serv
 /** Lease of renewed grants, in milliseconds. */
 const LEASE = 1500
 
-let master: RedisServer
-let replica: RedisServer
-
-beforeAll(async () => {
-  master = await startRedis()
-  replica = await startRedis({ config: [`replicaof 127.0.0.1 ${master.port}`] })
-  await master.copied()
-})
+const master = await startRedis()
+const replica = await startRedis({ config: [`replicaof 127.0.0.1 ${master.port}`] })
+await master.copied()
 
 afterAll(async () => {
   await replica.kill()

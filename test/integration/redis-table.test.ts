@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import type { LockRequest, Operation, RequestStatus, SignOutcome } from '../../src/engine/contract.js'
 import { CallArguments } from '../../src/engines/redis/call.js'
 import { outcomeOf, reportsOf } from '../../src/engines/redis/outcomes.js'
@@ -11,18 +11,12 @@ import { Random } from '../../packages/conformance/src/random.js'
 import { callerOf } from '../support/redis/caller.js'
 import { LoadedCode } from '../support/redis/loaded-code.js'
 import { LOCKS, SESSIONS, type Session } from '../support/table-world.js'
-import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { startRedis } from '../support/servers/redis.js'
 import { lockRequest } from '../support/lock-request.js'
 
-let server: RedisServer
+const server = await startRedis()
 
-beforeAll(async () => {
-  server = await startRedis()
-})
-
-afterAll(async () => {
-  await server.stop()
-})
+afterAll(() => server.stop())
 
 describe('the code in Redis', () => {
   test('decides many operations of one call as one after another', { timeout: 60_000 }, async () => {

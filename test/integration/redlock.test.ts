@@ -3,16 +3,14 @@ import { createClient } from 'redis'
 import TheirRedlock, { Lock as TheirLock } from 'redlock'
 import { getEventListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, describe, expect, test, vi } from 'vitest'
 import { Lock, Redlock, type Settings } from '../../src/redlock/index.js'
-import { startRedis, startRedisServers, type RedisServer } from '../support/servers/redis.js'
+import { startRedis, startRedisServers } from '../support/servers/redis.js'
 
-let servers: RedisServer[]
 const lockers: Redlock[] = []
 
-beforeAll(async () => {
-  servers = await startRedisServers(3)
-})
+const servers = await startRedisServers(3)
+
 afterAll(async () => {
   await Promise.all(lockers.map(locker => locker.quit()))
   await Promise.all(servers.map(server => server.kill()))

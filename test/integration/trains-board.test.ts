@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import type axe from 'axe-core'
 import { chromium, type Browser, type Page } from 'playwright-core'
 import { open } from 'signalbox'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { trackerProgram } from '../support/trains/run-tracker.js'
 
 /** Path of the screenshot for the README, docs/trains.png; undefined if none is wanted. */
@@ -18,15 +18,13 @@ const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/
 
 const bundled = fileURLToPath(new URL('../../apps/trains/data/caltrain-gtfs', import.meta.url))
 
-let browser: Browser
 let folder: string
 let runs: ChildProcess[]
 /** Messages on the browser's console. None are expected. */
 let said: string[]
 
-beforeAll(async () => {
-  browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] })
-})
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] })
+
 afterAll(() => browser.close())
 
 beforeEach(() => {

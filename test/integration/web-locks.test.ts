@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { LostError, open, type Box } from '../../src/index.js'
 import {
   lockManager,
@@ -10,15 +10,11 @@ import {
   type LockManager,
   type LockManagerSnapshot,
 } from '../../src/web-locks/index.js'
-import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { startRedis } from '../support/servers/redis.js'
 
-let redis: RedisServer
-let folder: string
+const redis = await startRedis()
+const folder = mkdtempSync(join(tmpdir(), 'signalbox-web-locks-'))
 
-beforeAll(async () => {
-  redis = await startRedis()
-  folder = mkdtempSync(join(tmpdir(), 'signalbox-web-locks-'))
-})
 afterAll(async () => {
   await redis.stop()
   rmSync(folder, { recursive: true })

@@ -1,20 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { LostError } from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
 import { NoNodeError, ZooKeeper } from 'signalbox-zookeeper'
 import { locks, queued } from '../../packages/conformance/src/time.js'
 import { until } from '../support/servers/until.js'
-import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
 
-let server: ZooKeeperServer
-let zk: ZooKeeper
 let places = 0
 
-beforeAll(async () => {
-  server = await startZooKeeper()
-  zk = await ZooKeeper.connect(server.address)
-})
+const server = await startZooKeeper()
+const zk = await ZooKeeper.connect(server.address)
+
 afterAll(async () => {
   await zk.close()
   await server.kill()

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { diagnose } from '../../src/diagnose.js'
 import { LostError, UnavailableError } from '../../src/base/errors.js'
@@ -7,15 +7,13 @@ import { WATCH_READ_INTERVAL } from '../../src/engine/contract.js'
 import { digestId, ensureNode, NoNodeError, PERMISSIONS, ZooKeeper, type Acl } from 'signalbox-zookeeper'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../support/servers/until.js'
-import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
 import { block, locks, pause, queued, timed } from '../../packages/conformance/src/time.js'
 
-let server: ZooKeeperServer
 let places = 0
 
-beforeAll(async () => {
-  server = await startZooKeeper()
-})
+const server = await startZooKeeper()
+
 afterAll(() => server.kill())
 
 const nextPlace = (): string => `/place-${++places}`

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import {
   AbortedError,
   Barrier,
@@ -17,18 +17,14 @@ import {
 import { soFar } from '../../packages/conformance/src/time.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../support/servers/until.js'
-import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
 
-let server: ZooKeeperServer
-let one: ZooKeeper
-let other: ZooKeeper
 let places = 0
 
-beforeAll(async () => {
-  server = await startZooKeeper()
-  one = await ZooKeeper.connect(server.address)
-  other = await ZooKeeper.connect(server.address)
-})
+const server = await startZooKeeper()
+const one = await ZooKeeper.connect(server.address)
+const other = await ZooKeeper.connect(server.address)
+
 afterAll(async () => {
   await Promise.all([one.close(), other.close()])
   await server.kill()

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { TimedOutError } from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
@@ -6,13 +6,10 @@ import { oneEvent, ZooKeeper, type WatchListener } from 'signalbox-zookeeper'
 import { locks, queued } from '../../packages/conformance/src/time.js'
 import { memoryInUse } from '../support/heap.js'
 import { until } from '../support/servers/until.js'
-import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
 
-let server: ZooKeeperServer
+const server = await startZooKeeper()
 
-beforeAll(async () => {
-  server = await startZooKeeper()
-})
 afterAll(() => server.kill())
 
 /** Checks an error without Vitest's assertions, which retain their arguments. */

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { open } from '../../src/open.js'
-import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
+import { startHazelcast, TEST_CLUSTER } from '../support/servers/hazelcast.js'
 import { Client, javaMap } from './client.js'
 import { meetAtHazelcast } from './hazelcast-meeting.js'
 import { expectHandOvers, withOurs } from './meeting.js'
@@ -13,11 +13,7 @@ const LIMIT = 60_000
  */
 const BOUND = 5000
 
-let server: HazelcastServer
-
-beforeAll(async () => {
-  server = await startHazelcast()
-})
+const server = await startHazelcast()
 
 afterAll(() => server.kill())
 

@@ -3,29 +3,23 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { reapedFolder, reapLater } from '../../apps/chaos/servers/reaper.js'
 import { queued, until } from '../../packages/conformance/src/time.js'
 import { builtFolder } from '../../scripts/interop.mjs'
-import { open, type Box } from '../../src/index.js'
+import { open } from '../../src/index.js'
 import { runProgram } from '../support/run-program.js'
-import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { startRedis } from '../support/servers/redis.js'
 import { NestApplication } from './nest-application.js'
 import type { Setting } from './nest.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-let server: RedisServer
+const server = await startRedis()
+const source = server.url
 /** A box that stands for another process. */
-let other: Box
-let source: string
-
-beforeAll(async () => {
-  server = await startRedis()
-  source = server.url
-  other = await open(source)
-})
+const other = await open(source)
 
 afterAll(async () => {
   await other.close()

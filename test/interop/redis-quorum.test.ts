@@ -1,21 +1,15 @@
-import { afterAll, beforeAll, describe } from 'vitest'
+import { afterAll, describe } from 'vitest'
 import { quorumUrl } from '../support/servers/quorum.js'
-import { startRedisServers, type RedisServer } from '../support/servers/redis.js'
+import { startRedisServers } from '../support/servers/redis.js'
 import { redlock, redsync } from './client.js'
 import { contests, meetings, type Place } from './meeting.js'
 
 /** Maximum duration of a contest, in milliseconds. */
 const LIMIT = 100_000
 
-let servers: RedisServer[]
+const servers = await startRedisServers(3)
 
-beforeAll(async () => {
-  servers = await startRedisServers(3)
-})
-
-afterAll(async () => {
-  await Promise.all(servers.map(server => server.stop()))
-})
+afterAll(() => Promise.all(servers.map(server => server.stop())))
 
 const place = (): Place => ({ url: quorumUrl(servers), prefix: '', layout: 'string' })
 

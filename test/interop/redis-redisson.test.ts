@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe } from 'vitest'
-import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { afterAll, describe } from 'vitest'
+import { startRedis } from '../support/servers/redis.js'
 import { rFairLock, rLock } from './client.js'
 import { contests, meetings, type Place } from './meeting.js'
 
@@ -7,15 +7,9 @@ const KINDS = [rLock, rFairLock]
 /** Maximum duration of a contest, in milliseconds. */
 const LIMIT = 60_000
 
-let server: RedisServer
+const server = await startRedis()
 
-beforeAll(async () => {
-  server = await startRedis()
-})
-
-afterAll(async () => {
-  await server.stop()
-})
+afterAll(() => server.stop())
 
 function place(): Place {
   return { url: server.url, prefix: '', layout: 'redisson' }

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { afterAll, describe, expect, test } from 'vitest'
+import { startRedis } from '../support/servers/redis.js'
 import { redisPy, redisSemaphore, redlock, redsync, signalbox, type Kind } from './client.js'
 import { contests, meetByTurns, meetings, withOurs, type Place } from './meeting.js'
 
@@ -7,15 +7,9 @@ const KINDS = [redisPy, redsync, redlock, redisSemaphore]
 /** Maximum duration of a contest, in milliseconds. */
 const LIMIT = 60_000
 
-let server: RedisServer
+const server = await startRedis()
 
-beforeAll(async () => {
-  server = await startRedis()
-})
-
-afterAll(async () => {
-  await server.stop()
-})
+afterAll(() => server.stop())
 
 function place(kinds: readonly Kind[]): Place {
   // With this prefix, Signalbox uses the same keys as redis-semaphore.

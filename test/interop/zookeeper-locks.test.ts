@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
+import { afterAll, describe, expect, test } from 'vitest'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
 import { open } from '../../src/index.js'
 import { queued, soFar } from '../../packages/conformance/src/time.js'
 import {
@@ -34,11 +34,7 @@ const LIMIT = 60_000
 const PATIENT = 30_000
 const IMPATIENT = 100
 
-let server: ZooKeeperServer
-
-beforeAll(async () => {
-  server = await startZooKeeper(KEEPING)
-})
+const server = await startZooKeeper(KEEPING)
 
 afterAll(() => server.kill())
 
