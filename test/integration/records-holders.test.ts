@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { afterAll, expect, test } from 'vitest'
-import { IndeterminateError, LostError, SignalboxError, UnavailableError } from '../../src/base/errors.js'
+import { IndeterminateError, LostError, UnavailableError } from '../../src/base/errors.js'
 import { open } from '../../src/index.js'
 import { memoryRecords, postgresRecords, redisRecords, type Records } from '../../src/store/records/index.js'
 import type { Transaction } from '../../src/store/transaction.js'
@@ -121,30 +121,6 @@ test.concurrent.each(KINDS)(
   },
 )
 
-test.concurrent.each(KINDS)(
-  'a write that was reported as not applied is not applied later, in %s records',
-  async kind => {
-    await using box = await open(`memory:${randomUUID()}`)
-    const name = randomUUID()
-    const records = kinds[kind]()
-    const late: (() => Promise<unknown>)[] = []
-    const losing: Records = {
-      get: key => records.get(key),
-      compareAndSet: async (...args) => {
-        if (late.length > 0) return records.compareAndSet(...args)
-        late.push(() => records.compareAndSet(...args))
-        throw new Error('the connection was lost')
-      },
-    }
-    await expect(box.store(name, { records: losing }).put('key', 'late')).rejects.toThrow(UnavailableError)
-    const store = box.store(name, { records })
-    await new Promise(resolve => setTimeout(resolve, 20))
-    await store.put('other', 1)
-    await late[0]!()
-    expect(await store.get('key')).toBeUndefined()
-  },
-)
-
 test('PostgreSQL is killed again and again: every message is applied once, to both accounts or to none', async () => {
   await using box = await open('memory:')
   const records = postgresRecords(pool)
@@ -185,23 +161,4 @@ test('PostgreSQL is killed again and again: every message is applied once, to bo
     ['log', 'left', 'right'].map(async key => (await accounts.get(key))?.value),
   )
   expect(values).toEqual([60, -60, 60])
-})
-
-test('a store that is unreachable is an error of Signalbox', async () => {
-  await using box = await open('memory:')
-  const down: Records = {
-    get: () => Promise.reject(new Error('no connection')),
-    compareAndSet: () => Promise.reject(new Error('no connection')),
-  }
-  const store = box.store('s', { records: down })
-  for (const ask of [
-    () => store.get('a'),
-    () => store.put('a', 1),
-    () => store.transaction(['a'], () => 1),
-  ]) {
-    const failing = ask()
-    await expect(failing).rejects.toThrow(UnavailableError)
-    await expect(failing).rejects.toThrow(SignalboxError)
-  }
-  for await (const lock of box.inspect()) expect(lock).toBeUndefined()
 })

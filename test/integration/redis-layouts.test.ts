@@ -71,28 +71,6 @@ describe.each<[Layout, readonly string[], string]>([
     expect(await server.command('EXISTS', key)).toBe(0)
   })
 
-  test('a lock of another library is locked, and no further one', async () => {
-    const box = await boxOf(layout)
-    const key = randomUUID()
-    const mutex = box.mutex(key)
-    await make(layout === 'string' ? 'string' : 'hash', key)
-    await make('string', `${key} of no lock`)
-    expect(await mutex.isLocked()).toBe(true)
-    for await (const { holders } of box.inspect(key, { exact: true }))
-      expect(holders).toMatchObject([{ session: '', expiresIn: Infinity }])
-    await server.command('PEXPIRE', key, 60_000)
-    for await (const { holders } of box.inspect(key, { exact: true }))
-      expect(holders[0]!.expiresIn).toBeLessThanOrEqual(60_000)
-    expect(await box.mutex(`${key} that is free`).isLocked()).toBe(false)
-    await server.command('DEL', key)
-    expect(await mutex.isLocked()).toBe(false)
-    // A key with several holders stays for a moment after their releases.
-    const readers = await Promise.all([1, 2].map(() => box.readWriteLock(key).read.acquire()))
-    expect(await mutex.isLocked()).toBe(true)
-    for (const reader of readers) await reader.release()
-    expect(await mutex.isLocked()).toBe(false)
-  })
-
   describe.each(types)('a key of type %s', type => {
     const expected = { name: 'UnavailableError', code: 'UNAVAILABLE' }
 

@@ -8,26 +8,15 @@ import {
   curator,
   curatorReader,
   curatorWriter,
-  kazoo,
   kazooAsItIs,
   kazooReader,
   kazooWriter,
-  ourReader,
   ourWriter,
   signalbox,
 } from './client.js'
-import { expectHandOvers, withOurs } from './meeting.js'
-import {
-  betweenSides,
-  KEEPING,
-  meetAtZooKeeper,
-  ofOurs,
-  partOf,
-  readWriteLocks,
-  sharedWithOurs,
-} from './zookeeper-meeting.js'
+import { withOurs } from './meeting.js'
+import { KEEPING, meetAtZooKeeper, ofOurs, partOf, readWriteLocks } from './zookeeper-meeting.js'
 
-const KINDS = [curator, kazoo]
 /** Maximum duration of a contest, in milliseconds. */
 const LIMIT = 60_000
 /** Waits for a lock that becomes free, and for a lock that does not, in milliseconds. */
@@ -38,43 +27,15 @@ const server = await startZooKeeper(KEEPING)
 
 afterAll(() => server.kill())
 
-describe.each(KINDS.map(kind => [kind.kind, kind] as const))('Signalbox and %s', (_, kind) => {
-  test('are never inside at once', async () => {
-    const wanted = withOurs([kind], 40)
-    const result = await meetAtZooKeeper(server, [signalbox, signalbox, kind, kind], wanted, LIMIT)
-    expect(result.overlaps).toEqual([])
-    expectHandOvers(result, wanted)
-  })
-})
-
-test('with a bridge, Signalbox excludes both kazoo and Curator, which do not see each other', async () => {
-  const kinds = [curator, kazooAsItIs]
-  const wanted = withOurs(kinds, 40)
-  const clients = [signalbox, signalbox, ...kinds]
-  const result = await meetAtZooKeeper(server, clients, wanted, LIMIT, { bridge: true })
-  expect(ofOurs(result)).toEqual([])
-  expect(result.overlaps.length).toBeGreaterThan(0)
-  expectHandOvers(result, wanted)
-})
-
 describe.each(readWriteLocks)('the read-write locks of Signalbox and $library', ({ reader, writer }) => {
-  test('are never inside at once with a bridge, except readers, which share', async () => {
-    const clients = [ourReader, ourWriter, reader, writer]
-    const wanted = betweenSides([reader, writer], 15)
-    const result = await meetAtZooKeeper(server, clients, wanted, LIMIT, { bridge: true })
-    expect(ofOurs(result)).toEqual([])
-    expect(sharedWithOurs(result)).toBeGreaterThan(0)
-    expectHandOvers(result, wanted)
-  })
-
-  test('are found to overlap without one', async () => {
+  test('are found to overlap without a bridge', async () => {
     const wanted = new Map([[`${ourWriter.kind} > ${writer.kind}`, 15]])
     // Longer than the other client waits between rounds, so that their rounds overlap.
     const result = await meetAtZooKeeper(server, [ourWriter, writer], wanted, LIMIT, { hold: 30 })
     expect(ofOurs(result).length).toBeGreaterThan(0)
   })
 
-  test('know a writer that becomes a reader for one', async () => {
+  test('with a bridge know a writer that becomes a reader for one', async () => {
     const { address } = server
     const key: string = randomUUID()
     await using box = await open(`zookeeper://${address}/place?bridge=true`)
