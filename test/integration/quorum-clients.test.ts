@@ -3,8 +3,7 @@ import { createClient } from 'redis'
 import { expect, test } from 'vitest'
 import { InvalidArgumentError } from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
-import { queued, timed, until } from '../../packages/conformance/src/time.js'
-import { Proxy } from '../../apps/chaos/servers/proxy.js'
+import { queued } from '../../packages/conformance/src/time.js'
 import { quorumUrl } from '../support/servers/quorum.js'
 import { startRedisServers, type RedisServer } from '../support/servers/redis.js'
 
@@ -40,27 +39,4 @@ test('anything but a list of clients of different servers is refused', async () 
     await expect(opening).rejects.toThrow(InvalidArgumentError)
   }
   client.disconnect()
-})
-
-test('a closing box ends an attempt to connect to a silent server at once', async () => {
-  const members = await startRedisServers(3)
-  const slow = members[2]!
-  await using network = await Proxy.start(slow.port)
-  network.replies = 'hold'
-  const connected = async (): Promise<number> =>
-    String(await slow.command('CLIENT', 'LIST'))
-      .trim()
-      .split('\n').length
-  try {
-    const box = await open(quorumUrl([members[0]!, members[1]!, network]))
-    await until('the silent one has been asked', () => network.withheldReplies > 0)
-    await box.close()
-    // Without `close`, the attempt would continue for five seconds.
-    const given = await timed(() =>
-      until('only the test is connected', async () => (await connected()) === 1),
-    )
-    expect(given).toBeLessThan(3000)
-  } finally {
-    await Promise.all(members.map(server => server.kill()))
-  }
 })

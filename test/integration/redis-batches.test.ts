@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
 import type { Box, Grant } from '../../src/index.js'
 import { systemClock } from '../../src/base/clock.js'
 import { pause } from '../../packages/conformance/src/time.js'
@@ -46,11 +46,7 @@ vi.mock(import('../../src/engines/redis/held-layout.js'), async original => {
   }
 })
 
-let here: RedisPlace
-
-beforeAll(async () => {
-  here = await RedisPlace.start()
-})
+const here = await RedisPlace.start()
 
 afterAll(() => here[Symbol.asyncDispose]())
 

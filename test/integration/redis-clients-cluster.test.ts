@@ -92,24 +92,6 @@ describe.each(ways)('a cluster over %s', (_, open) => {
     await until(async () => (await to.command('SPUBLISH', `${key}channel`, 'here')) === 1)
     await until(() => heard.messages.includes(`${key}channel: here`))
   })
-
-  test('a master that is restarted is found again', async () => {
-    const name = NAMES[0]!
-    const master = await cluster.masterOf(name)
-    const masters = await Promise.all(NAMES.map(each => cluster.masterOf(each)))
-    const other = NAMES[masters.findIndex(each => each !== master)]!
-    const before = heard.resubscriptions
-    await master.kill()
-    const failure = await link.command(name, ['GET', name]).catch((error: unknown) => error)
-    expect(failure).toMatchObject({ code: expect.stringMatching(/^(UNAVAILABLE|INDETERMINATE)$/) })
-    expect(await link.command(other, ['GET', other])).toBe(`ü ${other}`)
-    await master.start()
-    await until(async () => (await link.command(name, ['SET', name, '1']).catch(() => '')) === 'OK')
-    await until(() => heard.resubscriptions > before)
-    heard.messages.length = 0
-    await until(async () => (await link.command(name, ['SPUBLISH', name, 'back']).catch(() => 0)) === 1)
-    await until(() => heard.messages.includes(`${name}: back`))
-  })
 })
 
 describe('a cluster with replicas', () => {

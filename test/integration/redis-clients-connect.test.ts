@@ -18,13 +18,10 @@ import { until } from '../support/servers/until.js'
 const SECRET = 'p@ss:wörd/1'
 const ENCODED = encodeURIComponent(SECRET)
 
-let server: RedisServer
-beforeAll(async () => {
-  server = await startRedis({
-    config: [`requirepass "${SECRET}"`, `user ann on ">${SECRET}" ~* &* +@all -flushall`],
-  })
-  await server.command('AUTH', SECRET)
+const server = await startRedis({
+  config: [`requirepass "${SECRET}"`, `user ann on ">${SECRET}" ~* &* +@all -flushall`],
 })
+await server.command('AUTH', SECRET)
 afterAll(() => server.kill())
 
 function linkOf(url: string, connectWith: ClientPackage): RedisLink {
@@ -64,23 +61,20 @@ describe.each(clientPackages)('$name connects', ({ connectWith }) => {
     await server.command('SELECT', 0)
   })
 
-  test('not without a password or with a wrong one, to an unknown database, or where no server is', async () => {
+  test('not without a password or with a wrong one, which no error shows, to an unknown database, or where no server is', async () => {
     await refused(url('HERE')).toMatchObject(unavailable('NOAUTH'))
     await refused(url(':wrong@HERE')).toMatchObject(unavailable('WRONGPASS'))
     await refused(url(`bob:${ENCODED}@HERE`)).toMatchObject(unavailable('WRONGPASS'))
+    const failure: unknown = await through(linkOf(url(`bob:${ENCODED}@HERE/1`), connectWith), whoAmI).catch(
+      (error: unknown) => error,
+    )
+    expect(failure).toMatchObject({ engine: `redis://127.0.0.1:${server.port}/1` })
+    expect(String((failure as Error).stack)).not.toContain(SECRET)
     await refused(url(`:${ENCODED}@HERE/9999`)).toMatchObject(unavailable('DB index is out of range'))
     await refused('redis://127.0.0.1:1').toMatchObject(unavailable('ECONNREFUSED'))
     await refused('redis://localhost:1').toMatchObject(unavailable('ECONNREFUSED'))
     await refused('redis://no-such-host.invalid').toMatchObject(unavailable('no-such-host.invalid'))
     await refused('redis+unix:///no/such/socket').toMatchObject(unavailable('ENOENT'))
-  })
-
-  test('and never shows the password', async () => {
-    const failure = await through(linkOf(url(`bob:${ENCODED}@HERE/1`), connectWith), whoAmI).catch(
-      (error: unknown) => error,
-    )
-    expect(failure).toMatchObject({ engine: `redis://127.0.0.1:${server.port}/1` })
-    expect(String((failure as Error).stack)).not.toContain(SECRET)
   })
 
   test('at a unix socket', async () => {
@@ -114,19 +108,6 @@ describe.each(clientPackages)('$name connects', ({ connectWith }) => {
     await expect(failure).rejects.toMatchObject({ code: 'READONLY' })
     await replica.command('REPLICAOF', '127.0.0.1', '1')
     await refused(replica.url).toMatchObject(unavailable('MASTERDOWN'))
-  })
-
-  test('as a user who may do only what is needed', async () => {
-    await server.command('ACL', 'SETUSER', 'least', 'reset', 'on', `>${SECRET}`, '~app:*', '&app:*')
-    await server.command('ACL', 'SETUSER', 'least', '+ping', '+select', '+subscribe', '+unsubscribe', '+get')
-    await through(linkOf(url(`least:${ENCODED}@HERE/1`), connectWith), async link => {
-      await link.subscribe('app:news')
-      await link.unsubscribe('app:news')
-      await expect(link.subscribe('other')).rejects.toMatchObject({ code: 'NOPERM' })
-      expect(await link.command('', ['GET', 'app:k'])).toBeNull()
-      await expect(link.command('', ['GET', 'k'])).rejects.toMatchObject({ code: 'NOPERM' })
-      await expect(link.command('', ['SET', 'app:k', 'v'])).rejects.toMatchObject({ code: 'NOPERM' })
-    })
   })
 })
 

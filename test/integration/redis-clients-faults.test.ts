@@ -68,25 +68,6 @@ describe.each(linkWays)('faults with $name', ({ isOwn, open }) => {
     await sent.catch(() => undefined)
   })
 
-  test('a connection that is broken under way', async () => {
-    await using server = await startRedis()
-    await using network = await Proxy.start(server.port)
-    await using opened = await open(network)
-    const { link } = opened
-    for (let round = 0; round < 3; round++) {
-      const before = link.epoch
-      const sent = link.command('', ['BLPOP', 'nothing', '2'])
-      // Handles the rejection now, because on a busy machine the command may fail before the check below.
-      sent.catch(() => undefined)
-      await until(async () => /blocked_clients:1/.test(String(await server.command('INFO', 'clients'))))
-      network.cut()
-      // An existing client may send the command again by itself, so that the reply comes after our timeout.
-      await expect(sent).rejects.toMatchObject(INDETERMINATE)
-      await recovered(link)
-      expect(link.epoch).toBeGreaterThan(before)
-    }
-  })
-
   test('a connection for commands that has gone silent is replaced', async () => {
     await using server = await startRedis()
     await using network = await Proxy.start(server.port)
@@ -136,33 +117,6 @@ describe.each(linkWays)('faults with $name', ({ isOwn, open }) => {
 })
 
 describe.each(linkWays.filter(({ isOwn }) => isOwn))('faults of own connections with $name', ({ open }) => {
-  test('answers that never come: unclear in time, and the next command finds a new connection', async () => {
-    await using server = await startRedis()
-    await using network = await Proxy.start(server.port)
-    await using opened = await open(network)
-    const { link } = opened
-    network.replies = 'lose'
-    await expect(link.command('', ['INCR', 'k'])).rejects.toMatchObject(INDETERMINATE)
-    network.replies = 'pass'
-    await recovered(link)
-    expect(await link.command('', ['GET', 'k'])).toBe('1')
-    expect(link.epoch).toBe(2)
-  })
-
-  test('a server that takes connections and never answers does not count', async () => {
-    await using server = await startRedis()
-    await using opened = await open(server)
-    const { link } = opened
-    server.pause()
-    await expect(link.command('', ['PING'])).rejects.toMatchObject(INDETERMINATE)
-    for (let tries = 0; tries < 20; tries++) {
-      await expect(link.command('', ['PING'])).rejects.toMatchObject(UNAVAILABLE)
-      await new Promise(resolve => setTimeout(resolve, 20))
-    }
-    server.resume()
-    await recovered(link)
-  })
-
   test('nothing is sent twice', async () => {
     await using server = await startRedis()
     await using network = await Proxy.start(server.port)

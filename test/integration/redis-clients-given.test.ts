@@ -1,21 +1,19 @@
 import { Cluster, Redis } from 'ioredis'
 import { createClient, createClientPool, createSentinel } from 'redis'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, expect, test } from 'vitest'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { locks, queued } from '../../packages/conformance/src/time.js'
 import { open, type Box, type Grant } from '../../src/index.js'
 import { clientPackages } from '../support/redis/client-packages.js'
-import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { startRedis } from '../support/servers/redis.js'
 
-let server: RedisServer
 const opened: (() => void | Promise<void>)[] = []
 
-beforeAll(async () => {
-  server = await startRedis()
-})
 afterEach(async () => {
   for (const close of opened.splice(0).reverse()) await close()
 })
+const server = await startRedis()
+
 afterAll(() => server.kill())
 
 async function openOver(redis: object, options: { prefix?: string } = {}): Promise<Box> {

@@ -95,18 +95,3 @@ test('a Sentinel that requires a password gets the one of the URL', async () => 
     await without.close()
   }
 })
-
-test('a Sentinel whose default user may do nothing gets the user of the URL', async () => {
-  await using servers = await startRedisWithSentinel()
-  for (const server of [servers.master, servers.sentinel]) {
-    await server.command('ACL', 'SETUSER', 'trains', 'on', `>${PASSWORD}`, '+@all', '~*', '&*')
-  }
-  await servers.sentinel.command('ACL', 'SETUSER', 'default', '-@all')
-  for (const { connectWith } of clientPackages) {
-    const address = `127.0.0.1:${servers.sentinel.port}/${servers.name}`
-    const link = linkOf(`redis+sentinel://trains:${PASSWORD}@${address}`, connectWith)
-    await link.connect()
-    expect(await link.command('', ['PING'])).toBe('PONG')
-    await link.close()
-  }
-})

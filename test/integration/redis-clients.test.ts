@@ -97,16 +97,6 @@ describe.each(linkWays)('a link over $name', ({ isOwn, name, open }) => {
     expect(await run('GET', 'text')).toBe('x')
   })
 
-  test('refusals for lack of memory or rights are named', async () => {
-    await server.command('CONFIG', 'SET', 'maxmemory', '1')
-    await expect(run('SET', 'k', 'v')).rejects.toMatchObject({ code: 'OOM' })
-    await server.command('CONFIG', 'SET', 'maxmemory', '0')
-    await server.command('ACL', 'SETUSER', 'default', '-get')
-    await expect(run('GET', 'k')).rejects.toMatchObject({ code: 'NOPERM' })
-    await server.command('ACL', 'SETUSER', 'default', '+@all')
-    expect(await run('SET', 'k', 'v')).toBe('OK')
-  })
-
   test('commands of a tick, and of many, arrive in their order', async () => {
     const pushed = []
     for (let tick = 0; tick < 20; tick++) {
@@ -116,14 +106,6 @@ describe.each(linkWays)('a link over $name', ({ isOwn, name, open }) => {
     const lengths = await Promise.all(pushed)
     expect(lengths).toEqual(lengths.map((_, index) => index + 1))
     expect(await run('LRANGE', 'list', '0', '-1')).toEqual(lengths.map((_, index) => String(index)))
-  })
-
-  test('it reports one master', async () => {
-    expect(link.cluster).toBe(false)
-    const [master, ...others] = await link.masters()
-    expect(others).toEqual([])
-    await run('SET', 'k', 'v')
-    expect(await master!(['DBSIZE'])).toBe(1)
   })
 
   test('messages arrive from the subscription to its end', async () => {
@@ -149,16 +131,6 @@ describe.each(linkWays)('a link over $name', ({ isOwn, name, open }) => {
     await link.unsubscribe('weather')
   })
 
-  test('a thousand channels at once', async () => {
-    const channels = Array.from({ length: 1000 }, (_, index) => `channel ${index}`)
-    await Promise.all(channels.map(channel => link.subscribe(channel)))
-    for (const channel of channels) void run('PUBLISH', channel, 'x')
-    await until(() => opened.heard.messages.length === 1000)
-    expect(opened.heard.messages).toEqual(channels.map(channel => `${channel}: x`))
-    await Promise.all(channels.map(channel => link.unsubscribe(channel)))
-    expect(await server.command('PUBSUB', 'CHANNELS')).toEqual([])
-  })
-
   test('it uses two connections, the second from the first channel on', async () => {
     await using other = await startRedis()
     const count = async (): Promise<number> => {
@@ -178,15 +150,5 @@ describe.each(linkWays)('a link over $name', ({ isOwn, name, open }) => {
     await until(async () => (await count()) === (isOwn ? 0 : 1))
     await another[Symbol.asyncDispose]()
     await until(async () => (await count()) === 0)
-  })
-
-  test('after it was closed nothing is sent', async () => {
-    const another = await open(server)
-    await another.link.subscribe('a')
-    await another.link.close()
-    if (isOwn) await expect(another.link.command('', ['PING'])).rejects.toMatchObject({ code: 'UNAVAILABLE' })
-    await expect(another.link.subscribe('b')).rejects.toMatchObject({ code: 'UNAVAILABLE' })
-    await another.link.unsubscribe('a')
-    await another[Symbol.asyncDispose]()
   })
 })

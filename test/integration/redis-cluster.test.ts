@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { open } from '../../src/open.js'
 import type { Listener } from '../../src/engine/contract.js'
 import { Names } from '../../src/engines/redis/names.js'
@@ -10,18 +10,13 @@ import { keysOf, listed } from '../../packages/conformance/src/listing.js'
 import { rising, Section } from '../../packages/conformance/src/section.js'
 import { locks, pause, queued, timed } from '../../packages/conformance/src/time.js'
 import { lockRequest } from '../support/lock-request.js'
-import { startRedisCluster, type RedisCluster } from '../support/servers/redis-cluster.js'
+import { startRedisCluster } from '../support/servers/redis-cluster.js'
 
-let cluster: RedisCluster
 let prefixes = 0
 
-beforeAll(async () => {
-  cluster = await startRedisCluster()
-}, 60_000)
+const cluster = await startRedisCluster()
 
-afterAll(async () => {
-  await cluster.kill()
-})
+afterAll(() => cluster.kill())
 
 /** Opens boxes that behave as in several processes, on keys that no other test uses. */
 async function boxes(count: number): Promise<Box[] & AsyncDisposable> {

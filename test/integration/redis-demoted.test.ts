@@ -20,9 +20,7 @@ class Pair implements AsyncDisposable {
     const master = await startRedis()
     const replication = await Proxy.start(master.port)
     const replica = await startRedis({ config: [`replicaof 127.0.0.1 ${replication.port}`] })
-    await until('the replica follows', async () =>
-      String(await master.command('INFO', 'replication')).includes('state=online'),
-    )
+    await master.copied()
     return new Pair(master, replica, await Proxy.start(master.port), replication)
   }
 

@@ -107,53 +107,25 @@ test('locks over a quorum work with the same rights on each server', async () =>
   }
 })
 
-test.each([
-  {
-    what: 'neither functions nor scripts',
-    config: ['rename-command FCALL ""', 'rename-command EVALSHA ""', 'rename-command EVAL ""'],
-    names: /EVALSHA/,
-  },
-  {
-    what: 'no functions and no EVAL',
-    config: ['rename-command FCALL ""', 'rename-command EVAL ""'],
-    names: /'EVAL'/,
-  },
-])('a server that knows $what refuses with an error that names it', async ({ config, names }) => {
-  await using server = await startRedis({ config })
-  await using box = await open(server.url)
-  for (const attempt of [
-    () => box.mutex('key').acquire({ wait: '5s' }),
-    () => box.store('s').put('key', 1),
-    () => box.limiter('l', { limit: 1, per: '1s' }).acquire(),
-  ]) {
-    const complaint = await complaintOf(attempt())
-    expect(complaint).toMatch(
-      /^UNAVAILABLE: .*unknown command .*allow the commands FCALL and FUNCTION LOAD, or EVALSHA and EVAL,/,
-    )
-    expect(complaint).toMatch(names)
-  }
-})
-
-test('names that the rights do not cover give a typed error, and existing data stays', async () => {
+test('locks on hashes of Redisson work with the rights that the page names for them', async () => {
   await using server = await startRedis()
-  await allow(server, RIGHTS)
-  await using owner = await open(server.url)
-  const held = await owner.mutex('key').acquire()
-  await owner.store('s').put('key', 'value')
-  await using box = await open(server.url.replace('//', '//locks:password@'))
-  for (const attempt of [
-    () => box.mutex('key').acquire(),
-    () => box.mutex('other').tryAcquire(),
-    () => box.semaphore('permits', { max: 1 }).acquire(),
-    () => box.store('s').get('key'),
-    () => box.store('s').put('key', 'changed'),
-    () => box.store('s').transaction(['key'], transaction => transaction.put('key', 'changed')),
-  ]) {
-    expect(await complaintOf(attempt())).toMatch(/^UNAVAILABLE: .*NOPERM/)
-  }
-  expect((await owner.store('s').get('key'))!.value).toBe('value')
-  held.assertHeld()
-  await held.release()
+  const [, keys, channels, commands] = /also needs `(\S+)`, `(\S+)`,\s+`(.*)`/.exec(page)!
+  await allow(server, [...RIGHTS, keys!, channels!, ...commands!.split(' ')])
+  const url = `${asUser(server.url)}&layout=redisson`
+  await using one = await open(url)
+  await using other = await open(url)
+  await server.command('HSET', 'app:rights', 'another:1', 1)
+  const first = one.mutex('rights').acquire()
+  await queued(other, 'rights', 1)
+  await server.command('RPUSH', 'redisson_lock_queue:{app:rights}', 'another:1')
+  await server.command('ZADD', 'redisson_lock_timeout:{app:rights}', Date.now() + 60_000, 'another:1')
+  await server.command('DEL', 'app:rights')
+  const grant = await first
+  const second = other.readWriteLock('rights').write.acquire()
+  await grant.release()
+  await (await second).downgrade()
+  await (await second).release()
+  expect(await refused(server)).toEqual([])
 })
 
 test('without a right to channels no write is partial, and locks work', async () => {
@@ -183,28 +155,4 @@ test('without a right to channels no write is partial, and locks work', async ()
   await (await asked).release()
   const taken = await box.mutex('key').acquire()
   expect(await other.forceRelease('key', taken.token)).toBe(true)
-})
-
-test('a right that is taken away gives a typed error where it is needed', async () => {
-  await using server = await startRedis()
-  await allow(server, RIGHTS)
-  await using box = await open(asUser(server.url))
-  const held = await box.mutex('key').acquire()
-  const readers = [
-    await box.readWriteLock('shared').read.acquire(),
-    await box.readWriteLock('shared').read.acquire(),
-  ]
-  await allow(server, ['-hgetall'])
-  expect(await complaintOf(box.inspect().next())).toMatch(
-    /^UNAVAILABLE: could not list the locks on .*can't run/,
-  )
-  await allow(server, ['+hgetall', '-del'])
-  expect(await complaintOf(box.forceRelease('key', held.token))).toMatch(
-    /^UNAVAILABLE: could not release "key" by force on/,
-  )
-  expect(await complaintOf(held.release())).toMatch(/^UNAVAILABLE: could not release "key" on .*can't run/)
-  await allow(server, ['+del'])
-  // The box now releases the locks that it could not release before.
-  await expect.poll(() => server.command('EXISTS', 'app:key')).toBe(0)
-  for (const reader of readers) await reader.release()
 })

@@ -1,127 +1,42 @@
 import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { open } from '../../src/open.js'
-import { locks, queued, soFar, timed, until } from '../../packages/conformance/src/time.js'
+import { soFar, until } from '../../packages/conformance/src/time.js'
 import { codeOf } from '../support/redis/outcome.js'
-import { RedisPlace, through } from '../support/redis/place.js'
-import type { Proxy } from '../../apps/chaos/servers/proxy.js'
-
-/**
- * Opens a box behind a network, and another box with a direct connection. Uses both, so that the server knows the
- * script.
- */
-async function start() {
-  const here = await RedisPlace.start()
-  const network = await here.network()
-  const box = await here.box(through(network))
-  const other = await here.box()
-  for (const each of [box, other]) await each.mutex('practice').run(() => undefined)
-  return { here, network, box, other, [Symbol.asyncDispose]: () => here[Symbol.asyncDispose]() }
-}
-
-/** Cuts the connections and restores the network. */
-function breakUp(network: Proxy): void {
-  network.cut()
-  network.replies = 'pass'
-  network.requests = 'pass'
-}
-
-/** Far less than the leases that a caller would otherwise wait for, in milliseconds. */
-const SOON = 15_000
-
-describe.concurrent('an answer that is lost', () => {
-  test('of a release does not keep the lock from waiters of the same box', async () => {
-    await using started = await start()
-    const { here, network, box, other } = started
-    // The other box has a permit, so this box must release its permit on the server instead of passing it on.
-    const both = { max: 2 }
-    await other.semaphore('key', both).acquire()
-    const permits = box.semaphore('key', both)
-    let held = await permits.acquire({ lease: '60s' })
-    let asked = permits.acquire({ lease: '60s' })
-    await queued(other, 'key', 1)
-    await held.release()
-    // Wake-ups arrive from now on.
-    held = await asked
-    asked = permits.acquire({ lease: '60s' })
-    await queued(other, 'key', 1)
-    // Waits until the reply that the request is queued has arrived.
-    await box.store('s').get('k')
-    network.replies = 'lose'
-    const released = codeOf(held.release())
-    await until('it is done', async () => (await locks(other, 'key'))[0]?.holders.length !== 2)
-    network.replies = 'pass'
-    // Cuts only the connection for commands. The one for wake-ups stays.
-    await here.server.command('CLIENT', 'KILL', 'TYPE', 'normal')
-    expect(await released).toBe('INDETERMINATE')
-    // Without a wake-up, the waiter would check again only forty seconds later.
-    expect(await timed(async () => (await asked).release())).toBeLessThan(SOON)
-  })
-
-  test('because the release never arrived is asked for again, which leaves the key free as soon as the server is back', async () => {
-    await using started = await start()
-    const { network, box, other } = started
-    const held = await box.mutex('key').acquire({ lease: '60s' })
-    network.requests = 'hold'
-    const released = codeOf(held.release())
-    await until('it is under way', () => network.withheldRequests > 0)
-    breakUp(network)
-    expect(await released).toBeUndefined()
-    const took = await timed(async () => (await other.mutex('key').acquire()).release())
-    expect(took).toBeLessThan(SOON)
-  })
-})
-
-describe.concurrent('the connection that wake-ups come on', () => {
-  test('may be cut at the moment of the wake-up', async () => {
-    await using started = await start()
-    const { here, box, other } = started
-    for (let round = 0; round < 12; round++) {
-      const held = await other.mutex('key').acquire()
-      const asked = box.mutex('key').acquire()
-      await queued(other, 'key', 1)
-      const cut = (): Promise<unknown> => here.server.command('CLIENT', 'KILL', 'TYPE', 'pubsub')
-      // Cuts the connection before the wake-up is sent, or while it is on its way.
-      const cutting = round % 2 === 0 ? cut() : undefined
-      const took = await timed(async () => {
-        await held.release()
-        await Promise.all([cutting ?? cut(), asked])
-      })
-      // Without a wake-up, the waiter would check again only twenty seconds later.
-      expect(took).toBeLessThan(SOON)
-      await (await asked).release()
-    }
-  })
-})
+import { RedisPlace } from '../support/redis/place.js'
 
 describe.concurrent('a client of ioredis that keeps commands for later', () => {
-  async function given(here: RedisPlace, network: Proxy) {
+  /** Opens a box over such a client behind a network, and another box with a direct connection. */
+  async function start() {
+    const here = await RedisPlace.start()
+    const network = await here.network()
+    const other = await here.box()
     const { host, port } = network
     const client = new Redis({ host, port, retryStrategy: () => 20, maxRetriesPerRequest: null })
     client.on('error', () => undefined)
     const box = await open({ redis: client })
-    await box.mutex('practice').run(() => undefined)
+    // From now on, the server knows the code.
+    for (const each of [box, other]) await each.mutex('practice').run(() => undefined)
     return {
-      box,
-      client,
+      ...{ here, network, other, client, box },
       async [Symbol.asyncDispose]() {
         client.disconnect()
         await box.close()
+        await here[Symbol.asyncDispose]()
       },
     }
   }
 
   test('does not send an old commit while another box holds the lock', async () => {
     await using started = await start()
-    const { here, network, other } = started
-    await using user = await given(here, network)
-    const late = user.box.store('s').transaction(
+    const { here, network, other, client, box } = started
+    const late = box.store('s').transaction(
       ['key'],
       async transaction => {
         transaction.put('key', 'late')
         network.target = undefined
         network.cut()
-        await until('it is found out', () => user.client.status !== 'ready')
+        await until('it is found out', () => client.status !== 'ready')
       },
       { lease: 1000 },
     )
@@ -129,17 +44,16 @@ describe.concurrent('a client of ioredis that keeps commands for later', () => {
     const store = other.store('s')
     await store.transaction(['key'], transaction => transaction.put('key', 'of the next'))
     network.target = here.server.port
-    await until('it is back', () => user.client.status === 'ready')
-    await user.box.store('s').put('afterwards', 1)
+    await until('it is back', () => client.status === 'ready')
+    await box.store('s').put('afterwards', 1)
     expect(await store.get('key')).toMatchObject({ value: 'of the next' })
   })
 
   test('sends a commit again whose turn was handed on, and it is rejected', async () => {
     await using started = await start()
-    const { here, network, other } = started
-    await using user = await given(here, network)
+    const { here, network, other, box } = started
     const late = codeOf(
-      user.box.store('s').transaction(
+      box.store('s').transaction(
         ['key'],
         transaction => {
           transaction.put('key', 'late')
@@ -150,7 +64,8 @@ describe.concurrent('a client of ioredis that keeps commands for later', () => {
     )
     await until('the commit is under way', () => network.withheldRequests > 0)
     network.target = undefined
-    breakUp(network)
+    network.cut()
+    network.requests = 'pass'
     const store = other.store('s')
     await store.transaction(['key'], transaction => transaction.put('key', 'of the next'))
     expect(await soFar(late)).toBe('pending')

@@ -4,94 +4,11 @@ import { Names } from '../../src/engines/redis/names.js'
 import { open } from '../../src/open.js'
 import { listed } from '../../packages/conformance/src/listing.js'
 import { rising, Section } from '../../packages/conformance/src/section.js'
-import { locks, pause, queued, soFar, timed, until } from '../../packages/conformance/src/time.js'
+import { locks, pause, queued, soFar, until } from '../../packages/conformance/src/time.js'
 import { codeOf, complaintOf } from '../support/redis/outcome.js'
-import { RedisPlace, through } from '../support/redis/place.js'
+import { RedisPlace } from '../support/redis/place.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
 import { startRedis } from '../support/servers/redis.js'
-
-/** Far less than the leases that a caller would otherwise wait for, in milliseconds. */
-const SOON = 15_000
-
-describe.concurrent('a server that is killed and comes back empty', () => {
-  test('serves waiters, with greater tokens, and a former holder finds its loss at its next renewal', async () => {
-    await using here = await RedisPlace.start()
-    const one = await here.box()
-    const others = await here.boxes(3)
-    const held = await one.mutex('key').acquire({ lease: 3000 })
-    const lost = new Promise(resolve => held.signal.addEventListener('abort', resolve))
-    const section = new Section()
-    const asked: Promise<unknown>[] = []
-    for (const [place, box] of others.entries()) {
-      asked.push(box.mutex('key').run(grant => section.visit(grant)))
-      await queued(one, 'key', place + 1)
-    }
-    await here.server.restart()
-    expect(await timed(() => Promise.all(asked))).toBeLessThan(SOON)
-    expect(section.most).toBe(1)
-    expect(rising([held.token, ...section.tokens])).toBe(true)
-    await lost
-    expect(await codeOf(held.release())).toBe('LOST')
-  })
-})
-
-describe.concurrent('a server that stands still', () => {
-  test('for less than the lease loses no grant', async () => {
-    await using here = await RedisPlace.start()
-    const [one, other] = [await here.box(), await here.box()]
-    const held = await one.mutex('key').acquire({ lease: 3000 })
-    const asked = other.mutex('key').acquire()
-    await queued(one, 'key', 1)
-    // The grant is due for renewal while the server is paused.
-    await pause(700)
-    here.server.pause()
-    const written = one.store('s').put('k', 1)
-    await pause(1300)
-    held.assertHeld()
-    here.server.resume()
-    await written
-    await pause(2000)
-    held.assertHeld()
-    expect(held.signal.aborted).toBe(false)
-    expect(await soFar(asked)).toBe('pending')
-    await held.release()
-    await (await asked).release()
-  })
-
-  test('for longer than the lease: what is held is lost at its deadline, not when the server continues', async () => {
-    await using here = await RedisPlace.start()
-    const [one, other] = [await here.box(), await here.box()]
-    const held = await one.mutex('key').acquire({ lease: 1500 })
-    here.server.pause()
-    const lost = new Promise(resolve => held.signal.addEventListener('abort', resolve))
-    const deadline = performance.now() + held.expiresIn()
-    // A waiter whose wait has ended is rejected immediately.
-    expect(await codeOf(other.mutex('key').acquire({ wait: 200 }))).toBe('TIMED_OUT')
-    await lost
-    expect(performance.now()).toBeGreaterThan(deadline - 50)
-    expect(() => held.assertHeld()).toThrow('no longer held')
-    expect(await codeOf(held.release())).toBe('LOST')
-    here.server.resume()
-    const next = await other.mutex('key').acquire({ wait: SOON })
-    expect(next.token).toBeGreaterThan(held.token)
-    await next.release()
-    await until('nothing is left', async () => (await here.server.command('DBSIZE')) === 1)
-  })
-
-  test('for longer than an answer may take: a caller that gave up leaves nothing behind', async () => {
-    await using here = await RedisPlace.start()
-    const one = await here.box()
-    await one.mutex('key').run(() => undefined)
-    here.server.pause()
-    expect(await codeOf(one.mutex('key').acquire({ lease: '60s' }))).toBe('INDETERMINATE')
-    expect(await codeOf(one.mutex('key').tryAcquire())).toBe('UNAVAILABLE')
-    here.server.resume()
-    await using other = await open(here.server.url, { wait: SOON })
-    expect(await timed(async () => (await other.mutex('key').acquire()).release())).toBeLessThan(SOON)
-    await until('nothing is left', async () => (await here.server.command('DBSIZE')) === 1)
-    await (await one.mutex('key').acquire()).release()
-  })
-})
 
 async function namesOf(limiters: ReturnType<Box['limiters']>): Promise<string[]> {
   const names = []
@@ -189,28 +106,6 @@ describe.concurrent('a server that may not be written to', () => {
     expect(await complaintOf(box.store('s').put('key', 'other'))).toMatch(/^UNAVAILABLE: .*NOREPLICAS/)
     expect(await complaintOf(box.mutex('key').acquire())).toMatch(/^UNAVAILABLE: .*NOREPLICAS/)
   })
-
-  test('any more, because another server is the master now, is left for that one', async () => {
-    await using here = await RedisPlace.start()
-    await using replica = await startRedis({ config: [`replicaof 127.0.0.1 ${here.server.port}`] })
-    const network = await here.network()
-    const box = await here.box(through(network))
-    const held = await box.mutex('key').acquire()
-    await box.store('s').put('key', 'value')
-    await here.server.copied()
-    // Simulates a manager other than Sentinel, which does not close the connections of clients.
-    await replica.command('REPLICAOF', 'NO', 'ONE')
-    await here.server.command('REPLICAOF', '127.0.0.1', replica.port)
-    network.target = replica.port
-    await until(
-      'it has found the new one',
-      async () => (await codeOf(box.store('s').put('k', 1))) === undefined,
-    )
-    expect((await box.store('s').get('key'))!.value).toBe('value')
-    held.assertHeld()
-    await held.release()
-    expect((await box.mutex('key').acquire()).token).toBeGreaterThan(held.token)
-  })
 })
 
 describe.concurrent('code', () => {
@@ -273,61 +168,6 @@ describe.concurrent('code', () => {
     await (await asked).release()
     foreign.close()
   })
-
-  test('of ours that is killed gives a typed error', async () => {
-    await using here = await RedisPlace.start({ config: ['busy-reply-threshold 10'] })
-    const box = await here.box()
-    const held = await box.mutex('key').acquire({ lease: '60s' })
-    const { requests } = new Names('', false).group('')
-    // Creates many requests, which take long to check.
-    await here.server.command(
-      'EVAL',
-      `for i = 1, ARGV[1] do
-        redis.call('HSET', KEYS[1], 'x.' .. i, cmsgpack.pack({
-          id = 'x.' .. i, claims = { { key = 'k', held = 'k', mode = 'exclusive' } }, phase = 'waiting', number = 0,
-          expires = 9e15, lease = 1000, since = 0, sequence = '0000000000000001', details = '{}' }))
-      end`,
-      1,
-      requests,
-      100_000,
-    )
-    const looking = complaintOf(locks(box))
-    await until(
-      'it is killed',
-      async () => (await complaintOf(here.server.command('FUNCTION', 'KILL'))) === undefined,
-    )
-    expect(await looking).toMatch(/^UNAVAILABLE: .*SCRIPT KILL/)
-    await here.server.command('DEL', requests)
-    held.assertHeld()
-    await held.release()
-    expect(await locks(box)).toEqual([])
-  })
-})
-
-test('a server that loads its data is reported, and its data is there afterwards', async () => {
-  await using here = await RedisPlace.start({
-    config: ['key-load-delay 500', 'loading-process-events-interval-bytes 1024'],
-  })
-  const { server } = here
-  const [one, other] = [await here.box(), await here.box()]
-  await one.store('s').put('key', 'value')
-  const held = await one.mutex('key').acquire({ lease: '60s' })
-  await server.command('EVAL', `for i = 1, 3000 do redis.call('SET', 'junk' .. i, 'x') end`, 0)
-  await server.command('SAVE')
-  await server.kill()
-  const started = server.start()
-  await until(
-    'it loads',
-    async () => (await complaintOf(one.store('s').get('key')))?.includes('LOADING') ?? false,
-  )
-  expect(await complaintOf(other.mutex('key').tryAcquire())).toMatch(/^UNAVAILABLE: /)
-  await started
-  await until('it is back', async () => (await codeOf(one.store('s').get('key'))) === undefined)
-  expect((await one.store('s').get('key'))!.value).toBe('value')
-  held.assertHeld()
-  await until('it is back', async () => (await codeOf(other.store('s').get('key'))) === undefined)
-  expect(await other.mutex('key').tryAcquire()).toBeUndefined()
-  await held.release()
 })
 
 test('a wrong password gives a typed error without the password, at the beginning and later', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { Random } from '../../packages/conformance/src/random.js'
 import { claimSet } from '../../src/core/claims.js'
 import type { Claim } from '../../src/engine/claim.js'
@@ -6,7 +6,7 @@ import type { LockRequest, Operation, RequestStatus } from '../../src/engine/con
 import { inLanes } from '../support/lanes.js'
 import { lockRequest } from '../support/lock-request.js'
 import { RedisTablePort, WAYS, type Together } from '../support/redis/table-port.js'
-import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { startRedis } from '../support/servers/redis.js'
 import { SESSIONS, type Session } from '../support/table-world.js'
 
 const HISTORIES = 90
@@ -16,15 +16,9 @@ const KEYS = ['a', '#b'] as const
 /** More readers than a history has, so no group is formed. */
 const NO_GROUPS = 1_000_000
 
-let server: RedisServer
+const server = await startRedis()
 
-beforeAll(async () => {
-  server = await startRedis()
-})
-
-afterAll(async () => {
-  await server.stop()
-})
+afterAll(() => server.stop())
 
 test(
   `readers and permits are decided as a group as they are one by one, over ${HISTORIES} random histories`,

@@ -1,28 +1,19 @@
 import { randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { Box } from '../../src/box.js'
-import { systemClock } from '../../src/base/clock.js'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import type { Box } from '../../src/box.js'
 import { openRedis } from '../../src/engines/redis/open.js'
-import { ClosedError, LostError, open, UnavailableError, type Grant } from '../../src/index.js'
-import { FaultInjectingEngine } from '../../packages/conformance/src/fault-injecting-engine.js'
-import { pause } from '../../packages/conformance/src/time.js'
-import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { LostError, open, type Grant } from '../../src/index.js'
+import { pause, queued } from '../../packages/conformance/src/time.js'
+import { startRedis } from '../support/servers/redis.js'
 import { until } from '../support/servers/until.js'
 import { lockRequest } from '../support/lock-request.js'
 
 type Layout = 'string' | 'redisson'
 
-let server: RedisServer
+const server = await startRedis()
 
-beforeAll(async () => {
-  server = await startRedis()
-})
-
-afterAll(async () => {
-  await server.stop()
-})
+afterAll(() => server.stop())
 
 async function boxOf(layout: Layout): Promise<Box> {
   const box = await open(`${server.url}?layout=${layout}`)
@@ -80,28 +71,6 @@ describe.each<[Layout, readonly string[], string]>([
     expect(await server.command('EXISTS', key)).toBe(0)
   })
 
-  test('a lock of another library is locked, and no further one', async () => {
-    const box = await boxOf(layout)
-    const key = randomUUID()
-    const mutex = box.mutex(key)
-    await make(layout === 'string' ? 'string' : 'hash', key)
-    await make('string', `${key} of no lock`)
-    expect(await mutex.isLocked()).toBe(true)
-    for await (const { holders } of box.inspect(key, { exact: true }))
-      expect(holders).toMatchObject([{ session: '', expiresIn: Infinity }])
-    await server.command('PEXPIRE', key, 60_000)
-    for await (const { holders } of box.inspect(key, { exact: true }))
-      expect(holders[0]!.expiresIn).toBeLessThanOrEqual(60_000)
-    expect(await box.mutex(`${key} that is free`).isLocked()).toBe(false)
-    await server.command('DEL', key)
-    expect(await mutex.isLocked()).toBe(false)
-    // A key with several holders stays for a moment after their releases.
-    const readers = await Promise.all([1, 2].map(() => box.readWriteLock(key).read.acquire()))
-    expect(await mutex.isLocked()).toBe(true)
-    for (const reader of readers) await reader.release()
-    expect(await mutex.isLocked()).toBe(false)
-  })
-
   describe.each(types)('a key of type %s', type => {
     const expected = { name: 'UnavailableError', code: 'UNAVAILABLE' }
 
@@ -147,10 +116,7 @@ describe.each<[Layout, readonly string[], string]>([
       // The queue keeps the request for the length of a lease. Meanwhile, an operator can repair the key.
       const asked = other.mutex(key).acquire({ lease: 500 })
       asked.catch(() => undefined)
-      await until(async () => {
-        for await (const { waiters } of box.inspect(key)) return waiters.length === 1
-        return false
-      })
+      await queued(box, key, 1)
       await replace(type, key)
       // A box checks again when its subscriptions are lost, so the test does not wait for the holder's lease to end.
       await server.command('CLIENT', 'KILL', 'TYPE', 'pubsub')
@@ -253,113 +219,28 @@ describe('the layout of Redisson', () => {
     })
     await until(async () => (await listeners()) === 0)
   })
-
-  test('works with the rights that its page names', async () => {
-    const page = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8')
-    const common = /^ACL SETUSER locks on >password (.*?)^```/ms.exec(page)![1]!.trim().split(/\s+/)
-    const [, keys, channels, commands] = /also needs `(\S+)`, `(\S+)`,\s+`(.*)`/.exec(page)!
-    // Servers before 7.2 don't know this command. Client packages send it, but do not need it.
-    const known = common.filter(right => right !== '+client|setinfo')
-    const rights = [...known, keys!, channels!, ...commands!.split(' ')]
-    await server.command('ACL', 'SETUSER', 'locks', 'on', '>password', ...rights)
-    const url = server.url.replace('//', '//locks:password@')
-    await using one = await open(`${url}?prefix=app:&layout=redisson`)
-    await using other = await open(`${url}?prefix=app:&layout=redisson`)
-    await server.command('HSET', 'app:rights', `${randomUUID()}:1`, 1)
-    const first = one.mutex('rights').acquire()
-    await until(async () => {
-      for await (const { waiters } of other.inspect('rights')) return waiters.length === 1
-      return false
-    })
-    await server.command('RPUSH', 'redisson_lock_queue:{app:rights}', 'another:1')
-    await server.command('ZADD', 'redisson_lock_timeout:{app:rights}', Date.now() + 60_000, 'another:1')
-    await server.command('DEL', 'app:rights')
-    const grant = await first
-    const second = other.readWriteLock('rights').write.acquire()
-    await grant.release()
-    await (await second).downgrade()
-    await (await second).release()
-    await server.command('ACL', 'DELUSER', 'locks')
-    const denied = (await server.command('ACL', 'LOG')) as string[][]
-    // Entries are pairs of names and values. The fourth value is the denied command or key.
-    const refused = denied.map(entry => entry[7]).filter(what => !what!.startsWith('client'))
-    expect(refused).toEqual([])
-  })
-
-  test('boxes of both layouts on one key get an error, and neither deletes the other’s lock', async () => {
-    const strings = await boxOf('string')
-    const hashes = await boxOf('redisson')
-    const one = await strings.mutex('mixed').acquire()
-    await expect(hashes.mutex('mixed').acquire()).rejects.toThrow(UnavailableError)
-    one.assertHeld()
-    await one.release()
-    const other = await hashes.mutex('mixed').acquire()
-    await expect(strings.mutex('mixed').acquire()).rejects.toThrow(UnavailableError)
-    await other.release()
-  })
 })
 
-describe('behind a foreign holder', () => {
-  /** Opens boxes that wait for a key of a foreign client, in order. */
-  async function waiting(key: string, count: number): Promise<{ boxes: Box[]; asked: Promise<Grant>[] }> {
-    await server.command('SET', key, 'foreign', 'PX', 60_000)
-    const boxes: Box[] = []
-    const asked: Promise<Grant>[] = []
-    for (let place = 1; place <= count; place++) {
-      const box = await boxOf('string')
-      boxes.push(box)
-      asked.push(box.mutex(key).acquire({ lease: 10_000 }))
-      // A box that closes before the grant rejects its waiters.
-      asked.at(-1)!.catch(() => undefined)
-      await until(async () => {
-        for await (const { waiters } of box.inspect(key)) return waiters.length === place
-        return false
-      })
-    }
-    return { boxes, asked }
+test('behind a foreign holder the first waiter polls every 20 ms, and the others rarely', async () => {
+  const key = 'looked at'
+  await server.command('SET', key, 'foreign', 'PX', 60_000)
+  const asked: Promise<Grant>[] = []
+  for (let place = 1; place <= 6; place++) {
+    const box = await boxOf('string')
+    asked.push(box.mutex(key).acquire({ lease: 10_000 }))
+    await queued(box, key, place)
   }
-
-  test('the first waiter polls every 20 ms, and the others rarely', async () => {
-    const { asked } = await waiting('looked at', 6)
-    const before = await server.calls()
-    const from = performance.now()
-    await pause(1500)
-    const after = await server.calls()
-    const passed = performance.now() - from
-    const looks = (after['fcall'] ?? 0) - (before['fcall'] ?? 0)
-    // Timers are late on a busy machine, but never early.
-    expect(looks).toBeGreaterThan(0)
-    expect(looks).toBeLessThanOrEqual(passed / 20 + 1 + 5 * (passed / 2000 + 1))
-    await server.command('DEL', 'looked at')
-    for (const each of asked) await (await each).release()
-  })
-
-  test('a dead waiter does not keep those behind it from a key that comes free', async () => {
-    const { boxes, asked } = await waiting('stalled', 1)
-    const engine = new FaultInjectingEngine(await openRedis(server.url))
-    const dead = await Box.join(engine, systemClock)
-    onTestFinished(() => dead.close())
-    await boxes[0]!.close()
-    await expect(asked[0]).rejects.toThrow(ClosedError)
-    const never = dead.mutex('stalled').acquire({ lease: 60_000 })
-    never.catch(() => undefined)
-    await until(() => engine.count('checkIn') > 0)
-    // From now on, the box sends and receives nothing.
-    engine.intercept = () => new Promise(() => undefined)
-    engine.delivers = () => false
-    const next = await boxOf('string')
-    const grant = next.mutex('stalled').acquire({ lease: 60_000 })
-    await until(async () => {
-      for await (const { waiters } of next.inspect('stalled')) return waiters.length === 2
-      return false
-    })
-    await server.command('DEL', 'stalled')
-    const from = performance.now()
-    await (await grant).release()
-    // Waits for its own check-in and for the claim window of the dead waiter, but not for the dead waiter's lease.
-    expect(performance.now() - from).toBeLessThan(20_000)
-    engine.restore()
-  })
+  const before = await server.calls()
+  const from = performance.now()
+  await pause(1500)
+  const after = await server.calls()
+  const passed = performance.now() - from
+  const looks = (after['fcall'] ?? 0) - (before['fcall'] ?? 0)
+  // Timers are late on a busy machine, but never early.
+  expect(looks).toBeGreaterThan(0)
+  expect(looks).toBeLessThanOrEqual(passed / 20 + 1 + 5 * (passed / 2000 + 1))
+  await server.command('DEL', key)
+  for (const each of asked) await (await each).release()
 })
 
 /** Returns the fields of a hash with their values, first that of Signalbox. */

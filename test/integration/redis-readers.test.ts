@@ -46,35 +46,6 @@ test.concurrent('a thousand readers enter together after a writer, each with few
   expect((await here.server.calls())['hget']).toBeLessThan(60_000)
 })
 
-test.concurrent('a permit that is released is free, also among as many holders as are kept as a group', async () => {
-  await using here = await RedisPlace.start()
-  const box = await here.box()
-  const semaphore = box.semaphore(KEY, { max: 30 })
-  const one = () => semaphore.acquire({ lease: 60_000, ownRequest: true })
-  const all = await Promise.all(Array.from({ length: 30 }, one))
-  expect(await semaphore.tryAcquire({ ownRequest: true })).toBeUndefined()
-  expect(await here.server.command('HEXISTS', REQUESTS, `#${KEY}`)).toBe(1)
-  await all.pop()!.release()
-  const again = await semaphore.tryAcquire({ ownRequest: true })
-  expect(again).toBeDefined()
-  await Promise.all([again!, ...all].map(grant => grant.release()))
-})
-
-test.concurrent('readers of a killed process leave the group when their leases end', async () => {
-  await using here = await RedisPlace.start()
-  const box = await here.box()
-  const child = await here.process()
-  await child.call('acquire', 'dead', [{ key: KEY, mode: 'shared' }], { lease: 1500 })
-  const living = await readers(box, 30)
-  expect(await here.server.command('HEXISTS', REQUESTS, `#${KEY}`)).toBe(1)
-  await child.kill()
-  const writing = box.readWriteLock(KEY).write.acquire({ wait: '10s' })
-  await queued(box, KEY, 1)
-  for (const grant of living) grant.assertHeld()
-  await Promise.all(living.map(grant => grant.release()))
-  await (await writing).release()
-})
-
 test.concurrent('readers whose held key another program has deleted keep no one out as a group', async () => {
   await using here = await RedisPlace.start()
   const [box, other] = [await here.box(), await here.box()]

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import type { LockRequest, Operation, RequestStatus, SignOutcome } from '../../src/engine/contract.js'
 import { CallArguments } from '../../src/engines/redis/call.js'
 import { outcomeOf, reportsOf } from '../../src/engines/redis/outcomes.js'
@@ -10,45 +10,15 @@ import type { Claim } from '../../src/engine/claim.js'
 import { Random } from '../../packages/conformance/src/random.js'
 import { callerOf } from '../support/redis/caller.js'
 import { LoadedCode } from '../support/redis/loaded-code.js'
-import { RedisTablePort, WAYS } from '../support/redis/table-port.js'
-import { compareHistories } from '../support/table-histories.js'
 import { LOCKS, SESSIONS, type Session } from '../support/table-world.js'
-import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { startRedis } from '../support/servers/redis.js'
 import { lockRequest } from '../support/lock-request.js'
 
-const WORLDS = 60
+const server = await startRedis()
 
-let server: RedisServer
-
-beforeAll(async () => {
-  server = await startRedis()
-})
-
-afterAll(async () => {
-  await server.stop()
-})
+afterAll(() => server.stop())
 
 describe('the code in Redis', () => {
-  test.each(Object.entries(WAYS))(
-    `decides as the lock table does, over ${WORLDS} random histories: %s`,
-    { timeout: 180_000 },
-    async (_, way) => {
-      await compareHistories(await RedisTablePort.over(server, way), 1, WORLDS)
-    },
-  )
-
-  test('decides as the lock table does where many wait for a key', { timeout: 180_000 }, async () => {
-    await compareHistories(await RedisTablePort.over(server, WAYS.function), 1, WORLDS, 'crowded')
-  })
-
-  test(
-    'decides as the lock table does where many hold a key, with them as a group',
-    { timeout: 180_000 },
-    async () => {
-      await compareHistories(await RedisTablePort.over(server, WAYS.function, 1), 1, WORLDS, 'together')
-    },
-  )
-
   test('decides many operations of one call as one after another', { timeout: 60_000 }, async () => {
     // Records the messages to others in a list.
     const text = atSetTime(tableCode()).replaceAll('try(PUBLISH, ', "call('RPUSH', ")

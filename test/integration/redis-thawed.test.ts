@@ -150,27 +150,6 @@ describe('a call that was executed and whose reply was lost with the connection'
     await box.mutex('key').run(() => undefined)
     expect(await near.store('store').get('key')).toMatchObject({ value: 2 })
   })
-
-  test.each(boxWays)('that released a lock is indeterminate over $name', async ({ open: openBox }) => {
-    const { box, withLostReply } = await place(openBox)
-    const grant = await box.mutex('key').acquire()
-    await expect(withLostReply(() => grant.release())).rejects.toMatchObject({ code: 'INDETERMINATE' })
-    await (await box.mutex('key').acquire({ wait: 5000 })).release()
-  })
-
-  test.each(boxWays)(
-    'that reserved permits never exceeds the limit over $name',
-    async ({ open: openBox }) => {
-      const { box, withLostReply } = await place(openBox)
-      const limiter = box.limiter('limiter', { limit: 5, per: '1h' })
-      await limiter.acquire()
-      await withLostReply(() => limiter.acquire())
-      let permits = 2
-      while (await limiter.tryAcquire()) permits++
-      // The permit of the first execution counts, although no caller has it.
-      expect(permits).toBeLessThanOrEqual(4)
-    },
-  )
 })
 
 describe('a given client of node-redis that mixes replies after a reset', () => {

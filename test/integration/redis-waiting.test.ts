@@ -1,47 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { systemClock } from '../../src/base/clock.js'
+import type { Box } from '../../src/index.js'
 import { queued, pause, until } from '../../packages/conformance/src/time.js'
+import { codeOf } from '../support/redis/outcome.js'
 import { RedisPlace } from '../support/redis/place.js'
 
-const PROCESSES = 4
-const TASKS = 4
-const LEASE = 1500
-
-describe.concurrent('waiting for a lock that is held', () => {
-  test('costs the server only renewals and one sign of life a process and lease', async () => {
-    await using here = await RedisPlace.start()
-    const box = await here.box()
-    const held = await box.mutex('key').acquire({ lease: LEASE })
-    const others = await Promise.all(Array.from({ length: PROCESSES }, () => here.process()))
-    const asked = others.flatMap(other =>
-      Array.from({ length: TASKS }, (_, task) => other.mutex(`task ${task}`, ['key'])),
-    )
-    // Handles all rejections, because only one of the waits succeeds during the test.
-    for (const each of asked) each.catch(() => undefined)
-    await queued(box, 'key', PROCESSES)
-    // Their channels are subscribed by then, too.
-    await pause(500)
-    await here.server.command('CONFIG', 'RESETSTAT')
-    const begun = systemClock.now()
-    await pause(3 * LEASE)
-    const calls = await here.server.calls()
-    const leases = (systemClock.now() - begun) / LEASE
-    const { fcall = 0, ...rest } = calls
-    expect(fcall).toBeGreaterThanOrEqual(PROCESSES)
-    expect(fcall).toBeLessThanOrEqual(3 * (leases + 1) + PROCESSES * (leases + 1))
-    // Allows only calls, their commands on the server, and the heartbeats of connections that listen.
-    const beside = ['ping', 'info', 'config|resetstat']
-    const inCalls =
-      'time get mget set exists pexpire pttl hget hset hdel zadd zscore zremrangebyscore zlexcount zrangebylex hrandfield'.split(
-        ' ',
-      )
-    expect(Object.keys(rest).filter(name => ![...beside, ...inCalls].includes(name))).toEqual([])
-    expect(calls['ping'] ?? 0).toBeLessThanOrEqual(PROCESSES)
-
-    await held.release()
-    expect((await Promise.race(asked)).token).toBeGreaterThan(held.token)
-  })
-
+describe.concurrent('waiting for a lock', () => {
   test('costs the same with a thousand requests, and keeps their places beyond their leases', async () => {
     await using here = await RedisPlace.start()
     const [box, other] = [await here.box(), await here.box()]
@@ -88,19 +51,32 @@ describe.concurrent('waiting for a lock that is held', () => {
     await asked
   })
 
-  test('is one place in the queue for a thousand callers of one process', async () => {
+  test('for the lock of another program leaves nothing behind when the waiters give up', async () => {
     await using here = await RedisPlace.start()
-    const [box, other] = [await here.box(), await here.box()]
-    const held = await box.mutex('key').acquire()
-    let served = 0
-    const asked = Array.from({ length: 1000 }, () => other.mutex('key').run(() => served++))
-    await queued(box, 'key', 1)
-    await pause(300)
-    await queued(box, 'key', 1)
-    // The queue has the holder and one waiter.
-    expect(await here.server.command('ZCARD', 'signalbox:1:{}:queues')).toBe(2)
-    await held.release()
-    await Promise.all(asked)
-    expect(served).toBe(1000)
+    const [one, other] = [await here.box(), await here.box()]
+    const keys = Array.from({ length: 20 }, (_, index) => `foreign ${index}`)
+    await Promise.all(keys.map(key => here.server.command('SET', key, 'other', 'NX', 'PX', 60_000)))
+    const abort = new AbortController()
+    const ask = (box: Box, wait?: number): Promise<(string | undefined)[]> =>
+      Promise.all(
+        keys.map(key => codeOf(box.mutex(key, `${key} more`).acquire({ wait, signal: abort.signal }))),
+      )
+    const recorded = async (): Promise<number> =>
+      Number(await here.server.command('HLEN', 'signalbox:1:{}:requests'))
+    const patient = ask(one)
+    await until('all of them wait', async () => (await recorded()) === 40)
+    expect(new Set(await ask(other, 100))).toEqual(new Set(['TIMED_OUT']))
+    // The waiters still have the requests of those for which they wait.
+    expect(await recorded()).toBeGreaterThanOrEqual(40)
+    abort.abort()
+    expect(new Set(await patient)).toEqual(new Set(['ABORTED']))
+    await until(
+      'their places are gone',
+      async () => !(await here.server.command('EXISTS', 'signalbox:1:{}:requests')),
+    )
+    expect(await here.server.command('EXISTS', 'signalbox:1:{}:queues')).toBe(0)
+    await Promise.all(keys.map(key => here.server.command('DEL', key)))
+    await until('only the counter is left', async () => Number(await here.server.command('DBSIZE')) <= 1)
+    expect(await here.server.command('KEYS', '*')).toEqual(['signalbox:1:{}:numbers'])
   })
 })

@@ -6,8 +6,6 @@ import { WATCH_READ_INTERVAL } from '../../src/engine/contract.js'
 import { openBy } from '../support/redis/box-ways.js'
 import { clientPackages } from '../support/redis/client-packages.js'
 import { startRedisCluster, type RedisCluster } from '../support/servers/redis-cluster.js'
-import { startRedisWithSentinel } from '../support/servers/redis-sentinel.js'
-import { until } from '../support/servers/until.js'
 
 describe.each(clientPackages)('a watcher on a cluster with $name', tested => {
   let cluster: RedisCluster
@@ -52,31 +50,3 @@ describe.each(clientPackages)('a watcher on a cluster with $name', tested => {
     user.close()
   })
 })
-
-test.each(clientPackages)(
-  'a watcher behind a Sentinel sees what changed in a failover, with $name',
-  async tested => {
-    await using servers = await startRedisWithSentinel()
-    await using box = await openBy(tested, servers.url)
-    await using writer = await openBy(tested, servers.url)
-    const store = writer.store('s')
-    await store.put('key', 'before')
-    await servers.master.copied()
-    const seen: unknown[] = []
-    const controller = new AbortController()
-    const watching = (async () => {
-      for await (const entry of box.store('s').watch('key', controller.signal)) seen.push(entry?.value)
-    })()
-    await until(() => seen.length === 1)
-    await servers.failover()
-    await using promoted = await open(servers.replica.url)
-    // The writes that the old master accepts until it becomes a replica are lost.
-    await until(async () => {
-      await store.put('key', 'after').catch(() => undefined)
-      return (await promoted.store('s').get('key'))?.value === 'after'
-    })
-    await until(() => seen.at(-1) === 'after')
-    controller.abort()
-    await watching
-  },
-)

@@ -76,19 +76,6 @@ describe.runIf(process.platform === 'linux')('the first call of a thawed process
       await succeeds(given.call, { url: server.url, through, client: given.client, sever })
       await pool.end()
     })
-
-    test.concurrent.each(all)('%s, after they were idle for too long', async call => {
-      const name = randomUUID()
-      const pool = server.pool()
-      const isOver = async (): Promise<boolean> => {
-        const rest = 'select from pg_stat_activity where application_name = $1'
-        return (await pool.query(rest, [name])).rowCount === 0
-      }
-      const options = encodeURIComponent('-c idle_session_timeout=1s')
-      const through = `${server.url}?application_name=${name}&options=${options}`
-      await succeeds(call, { url: server.url, through, sever: () => until('all have ended', isOver) })
-      await pool.end()
-    })
   })
 
   describe('on ZooKeeper, in a new session', () => {

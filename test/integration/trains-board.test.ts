@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import type axe from 'axe-core'
 import { chromium, type Browser, type Page } from 'playwright-core'
 import { open } from 'signalbox'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { trackerProgram } from '../support/trains/run-tracker.js'
 
 /** Path of the screenshot for the README, docs/trains.png; undefined if none is wanted. */
@@ -18,15 +18,13 @@ const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/
 
 const bundled = fileURLToPath(new URL('../../apps/trains/data/caltrain-gtfs', import.meta.url))
 
-let browser: Browser
 let folder: string
 let runs: ChildProcess[]
 /** Messages on the browser's console. None are expected. */
 let said: string[]
 
-beforeAll(async () => {
-  browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] })
-})
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] })
+
 afterAll(() => browser.close())
 
 beforeEach(() => {
@@ -72,26 +70,13 @@ async function watched(...argv: readonly string[]): Promise<Watched> {
 
 type Look = Parameters<Browser['newPage']>[0]
 
-/** Opens the page, and records the durations of its frames. */
+/** Opens the page, and records what it reports to the console. */
 async function pageAt(url: string, look: Look = {}): Promise<Page> {
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, ...look })
   page.on('console', message => said.push(message.text()))
   page.on('pageerror', error => said.push(error.message))
-  await page.addInitScript(`
-    window.frames = []
-    const request = window.requestAnimationFrame
-    window.requestAnimationFrame = draw => request(now => {
-      const begun = performance.now()
-      draw(now)
-      window.frames.push(performance.now() - begun)
-    })`)
   await page.goto(url)
   return page
-}
-
-/** Returns the median time in which the page draws a frame, in milliseconds. */
-function drawing(page: Page): Promise<unknown> {
-  return page.evaluate('frames.sort((one, other) => one - other)[frames.length >> 1]')
 }
 
 /** Returns the findings of an accessibility check. */
@@ -170,8 +155,6 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     const [first] = await page.locator('.busiest tbody tr').allTextContents()
     expect(first).toContain('San Francisco Caltrain')
     expect(first).toContain('640')
-    // Leaves half of a frame to the browser.
-    expect(await drawing(page)).toBeLessThan(8)
     const later = await pageAt(url)
     await shows(later, '.result.right', RIGHT)
     await shows(later, '.events', 'was replaced')
@@ -295,60 +278,6 @@ describe('the page of a run', { timeout: 120_000 }, () => {
     await held.release()
     await shows(page, '.result.right', RIGHT)
     expect(await page.locator('.station.locked').count()).toBe(0)
-  })
-
-  test('shows another run at its address, even if its network lacks the selected station', async () => {
-    const small = feedOf([
-      ['A', 'North'],
-      ['B', 'South'],
-    ])
-    const first = await watched('--gtfs', bundled, '--days', '1', '--speed', '90')
-    const page = await pageAt(first.url)
-    await shows(page, '.summary', 'One second is 1.5 minutes of the timetable')
-    await page.locator('.station').last().focus()
-    await shows(page, '.chosen-station', ': ')
-    first.run.kill('SIGKILL')
-    await once(first.run, 'exit')
-    await shows(page, '.status', 'Out of date')
-    const { port } = new URL(first.url)
-    const options = '--days 1 --speed 20 --unsafe-no-locks --processes 1'.split(' ')
-    await watched(port, '--gtfs', small, ...options)
-    await shows(page, '.status', 'Live')
-    await shows(page, '.chosen-station', 'Select a station to see its locks.')
-    expect(await page.locator('.station text').allTextContents()).toEqual(['North', 'South'])
-    await shows(
-      page,
-      '.summary',
-      '1 worker process moves these trains. They use no locks and no version checks',
-    )
-    await shows(page, '.summary', 'One second is 20 seconds of the timetable.')
-    // The browser reports each failed connection.
-    said = said.filter(text => !text.includes('net::ERR_'))
-  })
-
-  test('soon shows a train where it is, even if it has gone further than can be drawn', async () => {
-    const input = join(folder, 'messages')
-    const moves = Array.from({ length: 600 }, (_, step) => ({ type: 'move', to: 'AB'[step % 2] }))
-    const messages = [{ type: 'create', location: 'A' }, ...moves, { type: 'move', to: 'C' }]
-    const lines = messages.map((message, id) => JSON.stringify({ id: String(id), train: 'one', ...message }))
-    writeFileSync(input, lines.join('\n'))
-    await using box = await open(`file:${folder}/state`)
-    const held = await box.mutex('trains/LOC_C').acquire({ lease: '60s' })
-    const { url } = await watched('--messages', input, '--processes', '1')
-    const page = await pageAt(url)
-    await shows(page, '.station.locked', 'C')
-    const pictures = async () => {
-      const seen = new Set<unknown>()
-      for (let look = 0; look < 8; look++) {
-        seen.add(await page.evaluate(`document.querySelector('canvas').toDataURL()`))
-        await page.waitForTimeout(50)
-      }
-      return seen.size
-    }
-    // The moves of all trains would take 48 seconds.
-    await expect.poll(pictures, { timeout: 30_000 }).toBe(1)
-    await held.release()
-    await shows(page, '.result.right', RIGHT)
   })
 
   test('shows any name as text, and follows a dark color scheme', async () => {

@@ -1,21 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { LostError } from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
 import { NoNodeError, ZooKeeper } from 'signalbox-zookeeper'
-import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { locks, queued, soFar } from '../../packages/conformance/src/time.js'
+import { locks, queued } from '../../packages/conformance/src/time.js'
 import { until } from '../support/servers/until.js'
-import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
 
-let server: ZooKeeperServer
-let zk: ZooKeeper
 let places = 0
 
-beforeAll(async () => {
-  server = await startZooKeeper()
-  zk = await ZooKeeper.connect(server.address)
-})
+const server = await startZooKeeper()
+const zk = await ZooKeeper.connect(server.address)
+
 afterAll(async () => {
   await zk.close()
   await server.kill()
@@ -25,10 +21,6 @@ const nextPlace = (): string => `/place-${++places}`
 
 function bridged(place: string, port = server.port): Promise<Box> {
   return open(`zookeeper://127.0.0.1:${port}${place}?sessionTimeout=20s&bridge=true`)
-}
-
-function plain(place: string): Promise<Box> {
-  return open(`zookeeper://127.0.0.1:${server.port}${place}?sessionTimeout=20s`)
 }
 
 /**
@@ -77,100 +69,6 @@ describe.concurrent('the ZooKeeper engine with a bridge', () => {
     await writing.release()
     expect(await zk.getEphemerals(`${place}/locks`)).toEqual([])
     expect(await locks(one)).toEqual([])
-  })
-
-  test('boxes with and without a bridge exclude each other, in order, and each request is shown once', async () => {
-    const place = nextPlace()
-    const boxes = await Promise.all([bridged(place), plain(place), bridged(place), plain(place)])
-    const [one, other] = boxes as [Box, Box, ...Box[]]
-    const tokens: bigint[] = []
-    const order: number[] = []
-    for (const first of boxes.keys()) {
-      const held = await boxes[first]!.mutex('key').acquire()
-      tokens.push(held.token)
-      const others = [...boxes.keys()].filter(index => index !== first)
-      const waiting = []
-      for (const [count, index] of others.entries()) {
-        waiting.push(
-          boxes[index]!.mutex('key').run(grant => {
-            order.push(index)
-            tokens.push(grant.token)
-          }),
-        )
-        await queued(other, 'key', count + 1)
-      }
-      const [report] = await locks(one, 'key')
-      expect(report!.holders.map(({ token }) => token)).toEqual([held.token])
-      expect(await soFar(Promise.race(waiting))).toBe('pending')
-      await held.release()
-      await Promise.all(waiting)
-      expect(order.splice(0)).toEqual(others)
-    }
-    expect(tokens).toEqual([...tokens].sort((a, b) => (a < b ? -1 : 1)))
-    expect(new Set(tokens).size).toBe(tokens.length)
-
-    const semaphores = [one, other].map(box => box.semaphore('permits', { max: 3 }))
-    const taken = await Promise.all(semaphores.map(semaphore => semaphore.acquire()))
-    expect(await semaphores[0]!.tryAcquire({ permits: 2 })).toBeUndefined()
-    const waiting = semaphores[1]!.acquire({ permits: 2 })
-    await queued(one, 'permits', 1)
-    expect(await soFar(waiting)).toBe('pending')
-    await taken[0]!.release()
-    await (await waiting).release()
-    await taken[1]!.release()
-
-    const readers = await Promise.all([one, other].map(box => box.readWriteLock('key').read.acquire()))
-    expect(await other.mutex('key').tryAcquire()).toBeUndefined()
-    expect(await one.mutex('key').tryAcquire()).toBeUndefined()
-    for (const reader of readers) await reader.release()
-    await Promise.all(boxes.map(box => box.close()))
-    expect(await zk.getEphemerals(`${place}/locks`)).toEqual([])
-  })
-
-  test('lost replies are found by all nodes, and nothing is left behind', async () => {
-    const place = nextPlace()
-    await using proxy = await Proxy.start(server.port)
-    await using one = await bridged(place, proxy.port)
-    await using other = await plain(place)
-    for (const keys of [['a'], ['a', 'b']]) {
-      await one.mutex(...keys).run(() => undefined)
-      for (const lost of ['replies', 'requests'] as const) {
-        const lose = async <T>(asked: Promise<T>): Promise<T> => {
-          await until(() => proxy.withheldReplies + proxy.withheldRequests > 0)
-          proxy[lost] = 'pass'
-          proxy.cut()
-          return asked
-        }
-        proxy[lost] = 'lose'
-        const grant = await lose(one.mutex(...keys).acquire())
-        for (const key of keys) expect(await queue(place, key)).toEqual(WRITER)
-        const reports = await locks(other)
-        expect(reports.map(({ holders }) => holders[0]!.token)).toEqual(keys.map(() => grant.token))
-        proxy[lost] = 'lose'
-        await lose(grant.release())
-        expect(await zk.getEphemerals(`${place}/locks`)).toEqual([])
-      }
-    }
-  })
-
-  test('a claim that is revoked loses all its nodes', async () => {
-    const place = nextPlace()
-    await using proxy = await Proxy.start(server.port)
-    await using one = await bridged(place, proxy.port)
-    await using other = await plain(place)
-    const held = await one.mutex('a', 'b').acquire()
-    const [report] = await locks(other, 'a')
-    expect(await other.forceRelease('a', report!.holders[0]!.token!)).toBe(true)
-    await until(() => held.signal.aborted)
-    expect(await zk.getEphemerals(`${place}/locks`)).toEqual([])
-
-    const grants = await Promise.all([one.mutex('a').acquire(), one.mutex('b', 'c').acquire()])
-    // This box can neither send nor receive anything.
-    proxy.requests = proxy.replies = 'hold'
-    expect(await other.revoke(one.session)).toBe(2)
-    for (const key of ['a', 'b', 'c']) expect(await queue(place, key)).toEqual([])
-    proxy.requests = proxy.replies = 'pass'
-    await until(() => grants.every(({ signal }) => signal.aborted))
   })
 
   test.each(['__lock__', '__WRIT__'])(

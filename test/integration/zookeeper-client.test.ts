@@ -1,6 +1,6 @@
-import { connect, createServer, type Socket } from 'node:net'
+import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import {
   BadVersionError,
   ClosedError,
@@ -16,7 +16,6 @@ import {
   NotSentError,
   oneEvent,
   PERMISSIONS,
-  SessionExpiredError,
   UnreachableError,
   ZooKeeper,
   type ConnectOptions,
@@ -26,16 +25,14 @@ import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { runProgram } from '../support/run-program.js'
 import { until } from '../support/servers/until.js'
-import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-let server: ZooKeeperServer
 let places = 0
 
-beforeAll(async () => {
-  server = await startZooKeeper()
-})
+const server = await startZooKeeper()
+
 afterAll(() => server.kill())
 
 /** Returns the time until which a session certainly lasts, as a time of `performance.now()`. */
@@ -247,19 +244,6 @@ describe.concurrent('the ZooKeeper client', () => {
     expect(zk.state).toBe('connected')
     expect(await zk.exists('/larger')).toBeUndefined()
   })
-
-  test('a thousand concurrent operations are answered in order', async () => {
-    await using zk = await client()
-    const done: number[] = []
-    await Promise.all(
-      Array.from({ length: 1000 }, async (_, index) => {
-        await zk.create('/n-', '', { sequential: true, ephemeral: index % 2 === 0 })
-        done.push(index)
-      }),
-    )
-    expect(done).toEqual(Array.from({ length: 1000 }, (_, index) => index))
-    expect((await zk.getChildren('/')).children).toHaveLength(1000)
-  })
 })
 
 describe.concurrent('connecting', () => {
@@ -283,19 +267,6 @@ describe.concurrent('connecting', () => {
     }
     silent.close()
     rude.close()
-  })
-
-  test('one server of several is enough', async () => {
-    const port = await freePort()
-    for (let round = 0; round < 5; round++) {
-      await using zk = await ZooKeeper.connect(`127.0.0.1:${port},${server.address}`, { timeout: '5s' })
-      expect(zk.state).toBe('connected')
-    }
-  })
-
-  test('an invalid list of servers is rejected', async () => {
-    for (const text of ['', 'host:0', 'host:99999', 'a,,b', 'host/a/', 'a b', 7])
-      await expect(ZooKeeper.connect(text as string)).rejects.toThrow(InvalidArgumentError)
   })
 })
 
@@ -356,57 +327,6 @@ describe.concurrent('a connection that fails', () => {
     expect(await zk.exists('/b')).toBeDefined()
   })
 
-  test('a reply in pieces of a kilobyte arrives; a reply that is cut off is requested again', async () => {
-    await using pieces = await piecemeal(server.port)
-    await using zk = await client({}, `127.0.0.1:${pieces.port}`)
-    const data = Buffer.alloc(30_000, 'abc')
-    await zk.create('/a', data)
-    for (let round = 0; round < 3; round++) expect((await zk.getData('/a')).data.equals(data)).toBe(true)
-    pieces.repliesLeft = 5000
-    expect((await zk.getData('/a')).data.equals(data)).toBe(true)
-    expect(pieces.cuts).toBe(1)
-  })
-
-  test('a request in pieces of a kilobyte arrives; a request that is cut off is not executed', async () => {
-    await using pieces = await piecemeal(server.port)
-    await using zk = await client({}, `127.0.0.1:${pieces.port}`)
-    const { sessionId } = zk
-    const data = Buffer.alloc(30_000, 'abc')
-    await zk.create('/a', data)
-    await zk.create('/mine', '', { ephemeral: true })
-    pieces.requestsLeft = 5000
-    const writing = zk.setData('/a', Buffer.alloc(30_000, 'new'))
-    // A second request follows in the same stream, and no part of it arrives.
-    const creating = zk.create('/b')
-    const reading = zk.getData('/a')
-    const lost = { code: 'CONNECTION_LOSS', operation: 'setData', path: '/a' }
-    await Promise.all([
-      expect(writing).rejects.toMatchObject(lost),
-      expect(creating).rejects.toThrow(ConnectionLossError),
-    ])
-    expect((await reading).data.equals(data)).toBe(true)
-    expect(pieces.cuts).toBe(1)
-    expect(await zk.exists('/b')).toBeUndefined()
-    expect([zk.sessionId, (await zk.exists('/mine'))?.ephemeralOwner]).toEqual([sessionId, sessionId])
-  })
-
-  test('a callback of a watch that never returns delays nothing else', async () => {
-    await using zk = await client()
-    await zk.create('/a')
-    const events: string[] = []
-    const never: unknown = new Promise(() => undefined)
-    const slow = (): unknown => {
-      events.push('slow')
-      return never
-    }
-    const stop = await zk.onChange('/a', slow)
-    await zk.onChange('/a', ({ type }) => void events.push(type))
-    for (let round = 0; round < 3; round++) await zk.setData('/a', String(round))
-    await until(() => events.length === 6)
-    expect(events).toEqual(['slow', 'changed', 'slow', 'changed', 'slow', 'changed'])
-    stop()
-  })
-
   test('reads do not make a session certain to live, and pings do if the caller asks for it', async () => {
     await using zk = await client({ sessionTimeout: '4s' })
     const end = certainUntil(zk)
@@ -435,55 +355,6 @@ describe.concurrent('a connection that fails', () => {
     expect(stdout).toBe('certain\n')
   })
 
-  test('successive writes keep a session certain to live, and a failed transaction counts', async () => {
-    await using zk = await client({ sessionTimeout: '4s' })
-    const end = certainUntil(zk) + zk.sessionTimeout
-    await until(async () => {
-      await zk.transaction().check('/missing').outcome()
-      return certainUntil(zk) > end
-    })
-  })
-
-  test('a silent network is detected, and the session is uncertain before the server deletes its nodes', async () => {
-    await using proxy = await Proxy.start(server.port)
-    await using zk = await client({ sessionTimeout: '4s' }, `127.0.0.1:${proxy.port}`)
-    const { path } = await zk.create('/e', '', { ephemeral: true })
-    const watched = oneEvent()
-    await zk.getData(path, { watch: watched.listener })
-    const stream = await zk.watch('/')
-    await using other = await ZooKeeper.connect(server.address)
-    const gone = oneEvent()
-    let goneAt = 0
-    const found = (await other.getChildren('/')).children.map(name => `/${name}/e`)
-    for (const each of found) {
-      const stat = await other.exists(each)
-      if (stat?.ephemeralOwner === zk.sessionId) {
-        const watch = (event: WatchEvent): void => {
-          goneAt = performance.now()
-          gone.listener(event)
-        }
-        await other.exists(each, { watch })
-      }
-    }
-    // The client is certainly connected right after a reply, so it sends the next request.
-    await zk.sync()
-    const seen: string[] = []
-    zk.onState(state => seen.push(state))
-    proxy.requests = 'hold'
-    proxy.replies = 'hold'
-    const end = certainUntil(zk)
-    await expect(zk.setData('/e', '')).rejects.toThrow(ConnectionLossError)
-    await until(() => zk.state === 'expired')
-    await gone.event
-    // A slow process may detect both at the same time.
-    expect(['suspended,expired', 'expired']).toContain(seen.join())
-    expect(end).toBeLessThan(goneAt)
-    await expect(watched.event).rejects.toThrow(SessionExpiredError)
-    await expect(stream.next()).rejects.toThrow(SessionExpiredError)
-    await expect(zk.exists('/e')).rejects.toThrow(SessionExpiredError)
-    expect(zk.certainFor).toBe(-Infinity)
-  })
-
   test('thousands of watches are set again after a lost connection', async () => {
     await using proxy = await Proxy.start(server.port)
     await using zk = await client({}, `127.0.0.1:${proxy.port}`)
@@ -508,42 +379,3 @@ describe.concurrent('a connection that fails', () => {
     expect(zk.watched).toBe(5997)
   })
 })
-
-/**
- * Starts a network that forwards data in pieces of a kilobyte, and cuts the connection once, after a number of bytes in
- * one direction.
- */
-async function piecemeal(target: number) {
-  const port = await freePort()
-  const state = { port, cuts: 0, requestsLeft: Infinity, repliesLeft: Infinity }
-  const listener = createServer(client => {
-    const upstream = connect(target, '127.0.0.1')
-    const passOn = (from: Socket, to: Socket, left: 'requestsLeft' | 'repliesLeft'): void => {
-      let chain = Promise.resolve()
-      from.setNoDelay().on('error', () => undefined)
-      from.on('data', (bytes: Buffer) => {
-        for (let at = 0; at < bytes.length; at += 1024) {
-          const piece = bytes.subarray(at, at + 1024)
-          chain = chain.then(async () => {
-            await new Promise(resolve => setTimeout(resolve, 1))
-            state[left] -= piece.length
-            if (state[left] < 0) {
-              state.cuts++
-              state[left] = Infinity
-              from.destroy()
-              to.destroy()
-            } else if (!to.destroyed) to.write(piece)
-          })
-        }
-      })
-      from.on('close', () => to.destroy())
-    }
-    passOn(client, upstream, 'requestsLeft')
-    passOn(upstream, client, 'repliesLeft')
-  })
-  await new Promise<void>(resolve => listener.listen(port, '127.0.0.1', resolve))
-  listener.unref()
-  return Object.assign(state, {
-    [Symbol.asyncDispose]: () => new Promise<void>(resolve => listener.close(() => resolve())),
-  })
-}

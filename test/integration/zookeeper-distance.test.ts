@@ -1,21 +1,19 @@
-import { afterAll, beforeAll, describe, test } from 'vitest'
+import { afterAll, describe, test } from 'vitest'
 import { ZooKeeper } from 'signalbox-zookeeper'
 import type { Box } from '../../src/box.js'
 import type { Grant } from '../../src/core/grant.js'
 import { open } from '../../src/open.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../support/servers/until.js'
-import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
 
 /** Number of callers that may hold the key at the same time. */
 const TOGETHER = 20
 
-let server: ZooKeeperServer
 let places = 0
 
-beforeAll(async () => {
-  server = await startZooKeeper()
-})
+const server = await startZooKeeper()
+
 afterAll(() => server.kill())
 
 /** A box behind a network. A test executes its round trips one by one. */

@@ -1,30 +1,19 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { diagnose } from '../../src/diagnose.js'
 import { LostError, UnavailableError } from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
 import { WATCH_READ_INTERVAL } from '../../src/engine/contract.js'
-import {
-  digestId,
-  ensureNode,
-  NoAuthError,
-  NoNodeError,
-  PERMISSIONS,
-  ZooKeeper,
-  type Acl,
-} from 'signalbox-zookeeper'
+import { digestId, ensureNode, NoNodeError, PERMISSIONS, ZooKeeper, type Acl } from 'signalbox-zookeeper'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../support/servers/until.js'
-import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
 import { block, locks, pause, queued, timed } from '../../packages/conformance/src/time.js'
-import { Random } from '../../packages/conformance/src/random.js'
 
-let server: ZooKeeperServer
 let places = 0
 
-beforeAll(async () => {
-  server = await startZooKeeper()
-})
+const server = await startZooKeeper()
+
 afterAll(() => server.kill())
 
 const nextPlace = (): string => `/place-${++places}`
@@ -156,73 +145,6 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect(await locks(other)).toEqual([])
   })
 
-  test('lost connections do not break exclusion or the order of tokens, and leave nothing behind', async () => {
-    const place = nextPlace()
-    await using proxy = await Proxy.start(server.port)
-    await using one = await box(place, proxy.port, '20s')
-    await using other = await box(place, proxy.port, '20s')
-    const random = new Random(41)
-    let inside = 0
-    const tokens: bigint[] = []
-    const breaks = new AbortController()
-    const breaking = (async () => {
-      while (!breaks.signal.aborted) {
-        await pause(random.below(40))
-        proxy.cut()
-      }
-    })()
-    const task = async (from: Box): Promise<void> => {
-      for (let round = 0; round < 15; round++) {
-        const keys = random.below(2) === 0 ? ['key'] : ['key', 'more']
-        await from.mutex(...keys).run(async grant => {
-          expect(++inside).toBe(1)
-          tokens.push(grant.token)
-          await pause(random.below(3))
-          inside--
-        })
-      }
-    }
-    await Promise.all([task(one), task(one), task(other), task(other)])
-    breaks.abort()
-    await breaking
-    expect(tokens).toHaveLength(60)
-    for (const [index, token] of tokens.entries())
-      if (index > 0) expect(token).toBeGreaterThan(tokens[index - 1]!)
-    await using zk = await ZooKeeper.connect(server.address)
-    expect((await tree(zk, place)).filter(path => path.includes('_c_'))).toEqual([])
-  })
-
-  test('a holder cut off from all servers has lost its grant before another box gets one', async () => {
-    const place = nextPlace()
-    await using proxy = await Proxy.start(server.port)
-    await using one = await box(place, proxy.port, '1500ms')
-    await using other = await box(place)
-    const held = await one.mutex('key').acquire({ lease: '1h' })
-    const store = one.store('s')
-    await store.put('key', 'before')
-    const waiting = other
-      .mutex('key')
-      .acquire()
-      .then(grant => {
-        expect(() => held.assertHeld()).toThrow(LostError)
-        return grant
-      })
-    await queued(other, 'key', 1)
-    expect(held.expiresIn()).toBeLessThanOrEqual(1500)
-    proxy.requests = 'hold'
-    proxy.replies = 'hold'
-    const next = await waiting
-    expect(next.token).toBeGreaterThan(held.token)
-    // The delayed request arrives and is rejected, because the session has ended.
-    proxy.requests = 'pass'
-    proxy.replies = 'pass'
-    await expect(held.release()).rejects.toThrow(LostError)
-    next.assertHeld()
-    await next.release()
-    await one.mutex('key').run(grant => expect(grant.token).toBeGreaterThan(next.token))
-    expect((await store.get('key'))!.value).toBe('before')
-  })
-
   for (const way of ['on its way', 'not sent', 'carried out'])
     test(`a request that is ${way} when the session ends is sent in the next one`, async () => {
       const place = nextPlace()
@@ -286,34 +208,6 @@ describe.concurrent('the ZooKeeper engine', () => {
     await changes.return()
   })
 
-  test('ZooKeeper rejects the commit of a holder that has lost its nodes without knowing it', async () => {
-    const place = nextPlace()
-    await using one = await box(place)
-    await using other = await box(place)
-    await using zk = await ZooKeeper.connect(server.address)
-    await other.store('s').put('key', 'before')
-    for (const isChanged of [false, true]) {
-      const writing = one.store('s').transaction(
-        ['key', 'other'],
-        async transaction => {
-          transaction.put('key', 'late')
-          transaction.put('other', 'late')
-          // Simulates the end of the session. When a session ends, servers close the connection, so later requests are
-          // soon lost.
-          for (const path of await tree(zk, `${place}/locks`)) if (path.includes('_c_')) await zk.delete(path)
-          await other.mutex('s/key').run(({ token }) => expect(token).toBeGreaterThan(transaction.token))
-          if (isChanged) await other.store('s').put('key', 'of the next holder')
-          // The box still commits. Its data may be unchanged, so only the check of its nodes fails.
-          expect(transaction.signal.aborted).toBe(false)
-        },
-        { lease: '1h' },
-      )
-      await expect(writing).rejects.toBeInstanceOf(LostError)
-      expect((await other.store('s').get('key'))!.value).toBe(isChanged ? 'of the next holder' : 'before')
-      expect(await other.store('s').get('other')).toBeUndefined()
-    }
-  })
-
   test('a commit that was not sent when the session ended is reported as lost', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
@@ -359,17 +253,6 @@ describe.concurrent('the ZooKeeper engine', () => {
     await one.mutex('a').run(() => undefined)
   })
 
-  test('a holder whose lock node an operator deletes has lost its grant', async () => {
-    const place = nextPlace()
-    await using one = await box(place)
-    const held = await one.mutex('key').acquire({ lease: 3000 })
-    await using zk = await ZooKeeper.connect(server.address)
-    const [node] = (await tree(zk, `${place}/locks`)).filter(path => path.includes('_c_'))
-    await zk.delete(node!)
-    await until(() => held.signal.aborted)
-    await expect(held.release()).rejects.toThrow(LostError)
-  })
-
   test('a parent that the server has deleted is created again, and tokens increase', async () => {
     const place = nextPlace()
     await using one = await box(place)
@@ -397,48 +280,6 @@ describe.concurrent('the ZooKeeper engine', () => {
     const waiting = one.mutex('key').acquire()
     await zk.delete(path)
     await (await waiting).release()
-  })
-
-  test("another program's data in place of a value is reported, and leaves no key locked", async () => {
-    const place = nextPlace()
-    await using one = await box(place)
-    await using other = await box(place)
-    await using zk = await ZooKeeper.connect(server.address)
-    const store = one.store('s')
-    await store.put('good', 1)
-    await store.put('cut', { a: 1 })
-    for (const [name, text] of Object.entries({
-      text: 'hello',
-      null: 'null\n',
-      odd: '{"ids":{"some":1}}\n1',
-    }))
-      await zk.create(`${place}/store/s%2F${name}`, text)
-    const { data } = await zk.getData(`${place}/store/s%2Fcut`)
-    await zk.setData(`${place}/store/s%2Fcut`, data.subarray(0, -2))
-    for (const key of ['text', 'null', 'odd', 'cut']) {
-      const failure = {
-        code: 'UNAVAILABLE',
-        key: `s/${key}`,
-        message: expect.stringContaining("can't read") as string,
-      }
-      await expect(store.get(key)).rejects.toMatchObject(failure)
-      const both = store.transaction(['good', key], transaction => transaction.get(key), { lease: '30s' })
-      await expect(both).rejects.toMatchObject(failure)
-      for (const free of ['good', key])
-        expect(await other.mutex(`s/${free}`).run(() => 'free', { wait: '5s' })).toBe('free')
-    }
-  })
-
-  test('keys of any characters can be locked and stored', async () => {
-    const place = nextPlace()
-    await using one = await box(place)
-    for (const key of ['a/b', '.', '..', 'zug \u{1F682}', '\u0001', 'x'.repeat(1024)]) {
-      await one.mutex(key).run(async () => {
-        expect((await locks(one)).map(report => report.key)).toEqual([key])
-      })
-      await one.store('s').put(key.slice(0, 1000), key)
-      expect((await one.store('s').get(key.slice(0, 1000)))!.value).toBe(key)
-    }
   })
 
   test('a request with hundreds of keys can be found and revoked by any of them', async () => {
@@ -566,22 +407,6 @@ describe.concurrent('the ZooKeeper engine', () => {
     await (await open(`${url}auth::cdrwa,${of('cd')},${of('rw')}`)).close()
     await (await open(`${url}${of('cd')},${of('rw')}`)).close()
     await expect(open(`${url}auth::cdrwa,${of('c')},${of('rw')}`)).rejects.toThrow('digest:bob may change')
-  })
-
-  test('an ACL in the options applies to all nodes that a box creates', async () => {
-    const place = nextPlace()
-    const url = (login: string): string => `zookeeper://${login}127.0.0.1:${server.port}${place}`
-    await using one = await open(`${url('ann:secret@')}?acl=auth::cdrwa,world:anyone:r`)
-    await using stranger = await ZooKeeper.connect(server.address)
-    await one.mutex('key').run(async () => {
-      await one.store('s').put('key', 'stored')
-      expect((await stranger.getData(`${place}/store/s%2Fkey`)).data.toString()).toContain('stored')
-      const [request] = (await tree(stranger, place)).filter(path => path.includes('_c_'))
-      expect((await stranger.getData(request!)).data.toString()).toContain('"host"')
-      await expect(stranger.delete(request!)).rejects.toThrow(NoAuthError)
-      await expect(stranger.setData(`${place}/store/s%2Fkey`, '')).rejects.toThrow(NoAuthError)
-    })
-    await expect(open(url(''))).rejects.toThrow(/ACL/)
   })
 })
 

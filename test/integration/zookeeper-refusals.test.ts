@@ -119,30 +119,4 @@ describe('a request that is too long', () => {
     await store.put('key', 'short')
     await box.mutex('key').run(() => undefined)
   })
-
-  test('for any server is rejected, and the data of the longest valid one exists after a restart', async () => {
-    await using server = await startZooKeeper()
-    await using box = await open(`zookeeper://${server.address}/place?sessionTimeout=30s`)
-    const store = box.store('s')
-    let fits = 0
-    let refused = 1_048_576
-    while (refused - fits > 1) {
-      const middle = Math.floor((fits + refused) / 2)
-      const done = await store.put('key', 'x'.repeat(middle)).then(
-        () => true,
-        (error: unknown) => {
-          expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', key: 's/key' })
-          return false
-        },
-      )
-      if (done) fits = middle
-      else refused = middle
-    }
-    await server.restart()
-    expect((await store.get<string>('key'))!.value).toHaveLength(fits)
-    await expect(box.mutex('key').acquire({ label: 'x'.repeat(refused) })).rejects.toMatchObject({
-      code: 'INVALID_ARGUMENT',
-    })
-    expect(await locks(box)).toEqual([])
-  })
 })

@@ -1,30 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { LostError } from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
-import { ZooKeeper } from 'signalbox-zookeeper'
 import { locks, queued } from '../../packages/conformance/src/time.js'
 import { until } from '../support/servers/until.js'
 import { startZooKeeper } from '../support/servers/zookeeper.js'
 
 describe.concurrent('a server', () => {
-  test('that is killed during 300 requests has each of them once when it is back', async () => {
-    await using server = await startZooKeeper()
-    await using box = await open(`zookeeper://${server.address}?sessionTimeout=30s`)
-    const keys = Array.from({ length: 300 }, (_, index) => `key ${index}`)
-    // Creates the parents, so that the requests only create nodes.
-    await Promise.all(keys.map(key => box.mutex(key).run(() => undefined)))
-    const asked = keys.map(key => box.mutex(key).acquire())
-    const restarted = Promise.race(asked).then(() => server.restart())
-    const grants = await Promise.all(asked)
-    await restarted
-    for (const grant of grants) grant.assertHeld()
-    const reports = await locks(box)
-    expect(reports).toHaveLength(300)
-    for (const { holders, waiters } of reports) expect([holders.length, waiters.length]).toEqual([1, 0])
-    await Promise.all(grants.map(grant => grant.release()))
-    expect(await locks(box)).toEqual([])
-  })
-
   test('that loses its data costs a live box only its grants', async () => {
     await using server = await startZooKeeper()
     await using box = await open(`zookeeper://${server.address}?sessionTimeout=2s`)
@@ -75,15 +56,5 @@ describe.concurrent('a server', () => {
     const last = await late
     expect(last.token).toBeGreaterThan(next.token)
     await last.release()
-  })
-
-  test('that accepts no more connections is reported as the cause', async () => {
-    await using server = await startZooKeeper({ config: ['maxClientCnxns=1'] })
-    await using zk = await ZooKeeper.connect(server.address)
-    await expect(ZooKeeper.connect(server.address, { timeout: 3000 })).rejects.toMatchObject({
-      code: 'UNREACHABLE',
-      message: expect.stringMatching(/closed the connection|ECONNRESET|EPIPE/) as string,
-    })
-    expect(zk.state).toBe('connected')
   })
 })

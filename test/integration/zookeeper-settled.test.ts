@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import {
   BadVersionError,
   ConnectionLossError,
   createSettled,
   deleteSettled,
-  NoChildrenForEphemeralsError,
-  NoNodeError,
   setDataSettled,
   settled,
   SessionExpiredError,
@@ -14,15 +12,13 @@ import {
 } from 'signalbox-zookeeper'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../support/servers/until.js'
-import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
 import { RequestCutter, type CutMoment } from '../support/servers/zookeeper-cutter.js'
 
-let server: ZooKeeperServer
 let places = 0
 
-beforeAll(async () => {
-  server = await startZooKeeper()
-})
+const server = await startZooKeeper()
+
 afterAll(() => server.kill())
 
 /** Returns a path that no other test uses, two levels below any existing node. */
@@ -153,18 +149,6 @@ describe.concurrent('a lost change, and changes by other clients before the clie
       rejected(BadVersionError),
       'of another',
     ])
-  })
-
-  test('an operation that is rejected at once stays rejected', async () => {
-    await using zk = await ZooKeeper.connect(server.address)
-    const path = await createSettled(zk, place())
-    const stat = (await zk.exists(path))!
-    await zk.delete(path)
-    await expect(write(zk, path, stat)).rejects.toThrow(NoNodeError)
-    await expect(remove(zk, path, stat)).rejects.toThrow(NoNodeError)
-    const ephemeral = await createSettled(zk, `/of-the-root-${++places}`, '', { ephemeral: true })
-    await expect(createSettled(zk, `${ephemeral}/child`)).rejects.toThrow(NoChildrenForEphemeralsError)
-    await expect(createSettled(zk, 'no path')).rejects.toThrow(/path must be/)
   })
 
   test('if the session ends before the client can look, the operation is indeterminate', async () => {

@@ -1,25 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { TimedOutError } from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
 import { oneEvent, ZooKeeper, type WatchListener } from 'signalbox-zookeeper'
 import { locks, queued } from '../../packages/conformance/src/time.js'
-import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { memoryInUse } from '../support/heap.js'
 import { until } from '../support/servers/until.js'
-import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
 
-let server: ZooKeeperServer
+const server = await startZooKeeper()
 
-beforeAll(async () => {
-  server = await startZooKeeper()
-})
 afterAll(() => server.kill())
-
-/** Returns the number of paths on which clients have data watches. */
-async function watchedPaths(): Promise<number> {
-  return Number(/watching (\d+) paths/.exec(await server.say('wchs'))![1])
-}
 
 /** Checks an error without Vitest's assertions, which retain their arguments. */
 function timedOut(error: unknown): void {
@@ -91,26 +82,6 @@ describe('watches that no listener needs any more', () => {
     expect(events).toEqual([])
     await until(async () => (await watches()) === 0)
   })
-
-  test('are removed while no server is connected', async () => {
-    await using proxy = await Proxy.start(server.port)
-    await using zk = await ZooKeeper.connect(`127.0.0.1:${proxy.port}`, { sessionTimeout: '30s' })
-    await zk.create('/suspended')
-    const events: string[] = []
-    const watch: WatchListener = ({ type }) => void events.push(type)
-    await zk.getData('/suspended', { watch })
-    proxy.target = undefined
-    proxy.cut()
-    await until(() => zk.state === 'suspended')
-    const reading = zk.getChildren('/suspended', { watch })
-    zk.unwatch('/suspended', watch)
-    proxy.target = server.port
-    await reading
-    await zk.create('/suspended/child')
-    await zk.setData('/suspended', 'changed')
-    expect([events, zk.watched]).toEqual([[], 0])
-    await until(async () => (await watches()) === 0)
-  })
 })
 
 describe('a wait that ends behind a long holder', () => {
@@ -136,25 +107,6 @@ describe('a wait that ends behind a long holder', () => {
     await Promise.all(held.map(grant => grant.release()))
   })
 
-  test('removes a watch that is just being set', async () => {
-    await using proxy = await Proxy.start(server.port)
-    await using one = await box('/just-then')
-    await using other = await open(`zookeeper://127.0.0.1:${proxy.port}/just-then?sessionTimeout=60s`)
-    await using held = await one.mutex('key').acquire({ lease: '1h' })
-    const before = await watches()
-    const end = new AbortController()
-    proxy.delay = 100
-    const asked = other.mutex('key').acquire({ signal: end.signal })
-    const refused = expect(asked).rejects.toThrow()
-    // The read that sets the watch is still running when the server has the watch.
-    await until(async () => (await watches()) > before)
-    end.abort()
-    await refused
-    proxy.delay = 0
-    await until(async () => (await watches()) === before)
-    held.assertHeld()
-  })
-
   test('for permits keeps no watch on the other holders after its grant', async () => {
     await using one = await box('/permits')
     await using other = await box('/permits')
@@ -170,31 +122,4 @@ describe('a wait that ends behind a long holder', () => {
     await grant.release()
     for (const each of held.slice(1)) await each.release()
   })
-})
-
-test('each waiter in a queue watches the one ahead of it, and a release wakes one', async () => {
-  const boxes = await Promise.all(Array.from({ length: 9 }, () => box('/queue')))
-  const [first, ...others] = boxes as [Box, ...Box[]]
-  const held = await first.mutex('key').acquire({ lease: '1h' })
-  const before = await watches()
-  const pathsBefore = await watchedPaths()
-  const asked = []
-  for (const [index, other] of others.entries()) {
-    asked.push(other.mutex('key').acquire({ lease: '1h' }))
-    await queued(first, 'key', index + 1)
-  }
-  // With a herd effect, all these watches would be on one path.
-  await until(async () => (await watches()) === before + others.length)
-  expect(await watchedPaths()).toBe(pathsBefore + others.length)
-
-  let grant = held
-  for (const [index, next] of asked.entries()) {
-    await grant.release()
-    grant = await next
-    // The woken waiter checks the queue, and the others keep their watches.
-    expect(await watches()).toBe(before + others.length - index - 1)
-  }
-  await grant.release()
-  expect(await locks(first)).toEqual([])
-  for (const each of boxes) await each.close()
 })

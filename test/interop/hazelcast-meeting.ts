@@ -11,11 +11,10 @@ export function meetAtHazelcast(
   { address }: HazelcastServer,
   wanted: ReadonlyMap<string, number>,
   limit: number,
-  excludes = true,
 ): Promise<ContestResult> {
   const name: string = randomUUID()
   const place = `${address}/${TEST_CLUSTER}`
-  const part = { name, lease: 60_000, renew: true, retry: 5, hold: 1, pause: 10, excludes }
+  const part = { name, lease: 60_000, renew: true, retry: 5, hold: 1, pause: 10, excludes: true }
   const ours = [signalbox, { ...part, url: `hazelcast://${place}?map=shared` }] as const
   const theirs = [javaMap, { ...part, url: `${place}/shared` }] as const
   return contest({ clients: [ours, ours, theirs, theirs], wanted, limit })

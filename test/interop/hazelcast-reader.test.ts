@@ -2,23 +2,17 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { open } from '../../src/open.js'
-import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
+import { startHazelcast, TEST_CLUSTER } from '../support/servers/hazelcast.js'
 import { faultless, runTracker } from '../support/trains/run-tracker.js'
 import { javaMap } from './client.js'
 
 const MAP = 'shop'
 
-let server: HazelcastServer
-let url: string
-let folder: string
-
-beforeAll(async () => {
-  server = await startHazelcast()
-  url = `hazelcast://${server.address}/${TEST_CLUSTER}?map=${MAP}`
-  folder = mkdtempSync(join(tmpdir(), 'signalbox-trains-'))
-})
+const server = await startHazelcast()
+const url = `hazelcast://${server.address}/${TEST_CLUSTER}?map=${MAP}`
+const folder = mkdtempSync(join(tmpdir(), 'signalbox-trains-'))
 
 afterAll(async () => {
   await server.kill()

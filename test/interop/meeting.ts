@@ -111,6 +111,27 @@ export function meetByTurns(
   return contest({ clients: kinds.map(kind => [kind, part(place, kind, name, manner)]), wanted, limit })
 }
 
+/** Expects that each hand-over has happened this often. */
+export function expectHandOvers({ handOvers }: ContestResult, wanted: ReadonlyMap<string, number>): void {
+  for (const [pair, times] of wanted) expect(handOvers.get(pair) ?? 0, pair).toBeGreaterThanOrEqual(times)
+}
+
+/** Adds a test in which processes of Signalbox and of another kind are never inside at once. */
+export function contests(
+  place: () => Place,
+  kind: Kind,
+  times: number,
+  limit: number,
+  manner?: Manner,
+): void {
+  test('are never inside at once', async () => {
+    const wanted = withOurs([kind], times)
+    const result = await meetByTurns(place(), [signalbox, signalbox, kind, kind], wanted, limit, manner)
+    expect(result.overlaps).toEqual([])
+    expectHandOvers(result, wanted)
+  })
+}
+
 /** Returns the hand-overs from Signalbox to each of the kinds and back. */
 export function withOurs(kinds: readonly Kind[], times: number): Map<string, number> {
   return new Map(

@@ -3,29 +3,23 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { reapedFolder, reapLater } from '../../apps/chaos/servers/reaper.js'
 import { queued, until } from '../../packages/conformance/src/time.js'
 import { builtFolder } from '../../scripts/interop.mjs'
-import { open, type Box } from '../../src/index.js'
+import { open } from '../../src/index.js'
 import { runProgram } from '../support/run-program.js'
-import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { startRedis } from '../support/servers/redis.js'
 import { NestApplication } from './nest-application.js'
 import type { Setting } from './nest.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-let server: RedisServer
+const server = await startRedis()
+const source = server.url
 /** A box that stands for another process. */
-let other: Box
-let source: string
-
-beforeAll(async () => {
-  server = await startRedis()
-  source = server.url
-  other = await open(source)
-})
+const other = await open(source)
 
 afterAll(async () => {
   await other.close()
@@ -59,12 +53,6 @@ test('mistakes have errors that name them', async () => {
     expect.stringMatching(/^the source to open must be a URL .* not undefined$/),
     '',
   ])
-})
-
-test('a shutdown rejects waiters before another module drains, and closes all boxes that factories have opened', async () => {
-  const argv = [join(builtFolder, 'nestjs/nestjs/shutdown.js')]
-  const { stdout } = await runProgram(process.execPath, argv, { cwd: root, timeLimit: 30_000 })
-  expect(stdout).toBe("[ 'CLOSED', 'CLOSED' ]\n[ true, true ]\nfalse\n")
 })
 
 describe.each(['express', 'fastify'] as const)('on %s', platform => {
@@ -174,15 +162,6 @@ describe.each(['express', 'fastify'] as const)('on %s', platform => {
     })
     await until('it is logged', () => application.stderr.includes('[SignalboxExceptionFilter]'))
     expect(application.stderr).not.toContain('[ExceptionsHandler]')
-  })
-
-  test('a query of GraphQL waits for its lock', async () => {
-    const application = await NestApplication.start({ platform, source, graphql: true })
-    const grant = await other.mutex('shop').acquire()
-    const waiting = application.query('{ wait(key: "shop") }')
-    await queued(other, 'shop', 1)
-    await grant.release()
-    expect(await waiting).toEqual({ data: { wait: ['shop', 'shop'] } })
   })
 
   test('a shutdown rejects queries that wait for a lock before Apollo drains, and lets others end', async () => {
@@ -322,11 +301,6 @@ test.each([
   expect(await passing(processes, { platform: 'express', source, storage, ...options })).toBeGreaterThan(5)
 })
 
-test.each(['memory:', 'file'])('of 1,000 requests at once, 5 pass on %s', async engine => {
-  const url = engine === 'file' ? `file:${reapedFolder('nest')}` : engine
-  expect(await passing(engine === 'file' ? 3 : 1, { platform: 'express', source: url })).toBe(5)
-})
-
 /** Sends 1,000 requests to several processes at once, and returns the number that pass. */
 async function passing(processes: number, setting: Setting): Promise<number> {
   await server.command('FLUSHALL')
@@ -375,27 +349,4 @@ test('a job of @OncePerFleet whose process is killed runs again in another one, 
   const [killed, again, ...more] = runs()
   expect([killed!.slot, again!.slot, more]).toEqual(['release 8', 'release 8', []])
   expect(BigInt(again!.token)).toBeGreaterThan(BigInt(killed!.token))
-})
-
-test('requests get a 503 or 504 while Redis is dead, and the limit counts them when it is back', async () => {
-  const own = await startRedis()
-  onTestFinished(() => own.kill())
-  const application = await NestApplication.start({ platform: 'express', source: own.url })
-  const statuses = async (): Promise<number[]> => {
-    const answers = await Promise.all(Array.from({ length: 30 }, () => application.ask('limited')))
-    return answers.map(({ status }) => status).sort()
-  }
-  const [passed, refused] = [Array.from({ length: 5 }, () => 200), Array.from({ length: 25 }, () => 429)]
-  expect(await statuses()).toEqual([...passed, ...refused])
-  const since = performance.now()
-  const during = statuses()
-  await own.kill()
-  for (const status of await during) expect([429, 503, 504]).toContain(status)
-  for (const status of await statuses()) expect(status).toBe(503)
-  expect(performance.now() - since).toBeLessThan(3000)
-  await own.start()
-  // The server has lost its counts.
-  await until('a request passes', async () => (await application.ask('limited')).status === 200)
-  expect(await statuses()).toEqual([...passed.slice(1), 429, ...refused])
-  expect(application.stderr.toLowerCase()).not.toContain('unhandled')
 })

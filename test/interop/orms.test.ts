@@ -202,18 +202,6 @@ describe.each(packages)('in a transaction of %s', (_, module) => {
       }
       expect(await other.store('s').get(key)).toBeUndefined()
     })
-
-    test('the settings of the transaction stay as they are', async () => {
-      const key = randomUUID()
-      await orm.transaction(async transaction => {
-        // Runs a PL/pgSQL block, because the first one adds the settings of that language.
-        await runIn(transaction, `do 'begin end'`)
-        const settings = `select pg_catalog.json_agg(s order by name)::text as settings from (select name, setting from pg_settings) s`
-        const before = await runIn(transaction, settings)
-        await box.store('s').transaction([key], tx => tx.put(key, 1), { in: transaction })
-        expect(await runIn(transaction, settings)).toEqual(before)
-      })
-    })
   })
 })
 

@@ -1,21 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startRedis, type RedisServer } from '../support/servers/redis.js'
-import { rFairLock, rLock, signalbox } from './client.js'
-import { meetByTurns, meetings, withOurs, type Place } from './meeting.js'
+import { afterAll, describe } from 'vitest'
+import { startRedis } from '../support/servers/redis.js'
+import { rFairLock, rLock } from './client.js'
+import { contests, meetings, type Place } from './meeting.js'
 
 const KINDS = [rLock, rFairLock]
 /** Maximum duration of a contest, in milliseconds. */
 const LIMIT = 60_000
 
-let server: RedisServer
+const server = await startRedis()
 
-beforeAll(async () => {
-  server = await startRedis()
-})
-
-afterAll(async () => {
-  await server.stop()
-})
+afterAll(() => server.stop())
 
 function place(): Place {
   return { url: server.url, prefix: '', layout: 'redisson' }
@@ -23,25 +17,5 @@ function place(): Place {
 
 describe.each(KINDS.map(kind => [kind.kind, kind] as const))('Signalbox and %s', (_, kind) => {
   meetings(place, kind)
-
-  test('are never inside at once', async () => {
-    const wanted = withOurs([kind], 40)
-    const result = await meetByTurns(place(), [signalbox, signalbox, kind, kind], wanted, LIMIT)
-    expect(result.overlaps).toEqual([])
-    for (const [pair, times] of wanted)
-      expect(result.handOvers.get(pair) ?? 0, pair).toBeGreaterThanOrEqual(times)
-  })
-})
-
-test('without locks the same rounds are found to overlap', async () => {
-  const manner = { excludes: false }
-  const result = await meetByTurns(place(), [signalbox, ...KINDS], withOurs(KINDS, 10), LIMIT, manner)
-  expect(result.overlaps.length).toBeGreaterThan(10)
-  for (const { kind } of KINDS) {
-    const between = result.overlaps.filter(pair => {
-      const kinds = pair.map(stay => stay.kind)
-      return kinds.includes(kind) && kinds.includes(signalbox.kind)
-    })
-    expect(between.length, kind).toBeGreaterThan(0)
-  }
+  contests(place, kind, 40, LIMIT)
 })

@@ -1,21 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { afterAll, describe, expect, test } from 'vitest'
+import { startRedis } from '../support/servers/redis.js'
 import { redisPy, redisSemaphore, redlock, redsync, signalbox, type Kind } from './client.js'
-import { meetByTurns, meetings, withOurs, type Place } from './meeting.js'
+import { contests, meetByTurns, meetings, withOurs, type Place } from './meeting.js'
 
 const KINDS = [redisPy, redsync, redlock, redisSemaphore]
 /** Maximum duration of a contest, in milliseconds. */
 const LIMIT = 60_000
 
-let server: RedisServer
+const server = await startRedis()
 
-beforeAll(async () => {
-  server = await startRedis()
-})
-
-afterAll(async () => {
-  await server.stop()
-})
+afterAll(() => server.stop())
 
 function place(kinds: readonly Kind[]): Place {
   // With this prefix, Signalbox uses the same keys as redis-semaphore.
@@ -24,22 +18,7 @@ function place(kinds: readonly Kind[]): Place {
 
 describe.each(KINDS.map(kind => [kind.kind, kind] as const))('Signalbox and %s', (_, kind) => {
   meetings(() => place([kind]), kind)
-
-  test('are never inside at once', async () => {
-    const wanted = withOurs([kind], 40)
-    const result = await meetByTurns(place([kind]), [signalbox, signalbox, kind, kind], wanted, LIMIT)
-    expect(result.overlaps).toEqual([])
-    for (const [pair, times] of wanted)
-      expect(result.handOvers.get(pair) ?? 0, pair).toBeGreaterThanOrEqual(times)
-  })
-})
-
-test('all of them together are never inside at once', async () => {
-  const wanted = withOurs(KINDS, 10)
-  const result = await meetByTurns(place(KINDS), [signalbox, signalbox, ...KINDS], wanted, LIMIT)
-  expect(result.overlaps).toEqual([])
-  for (const [pair, times] of wanted)
-    expect(result.handOvers.get(pair) ?? 0, pair).toBeGreaterThanOrEqual(times)
+  contests(() => place([kind]), kind, 40, LIMIT)
 })
 
 test('without locks the same rounds are found to overlap', async () => {

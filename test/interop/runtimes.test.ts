@@ -1,32 +1,25 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { builtProgram } from '../support/built-program.js'
 import { runProgram } from '../support/run-program.js'
-import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
+import { startHazelcast, TEST_CLUSTER } from '../support/servers/hazelcast.js'
 import { quorumUrl } from '../support/servers/quorum.js'
-import { startRedisServers, type RedisServer } from '../support/servers/redis.js'
-import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
+import { startRedisServers } from '../support/servers/redis.js'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
 import { signalboxOn } from './client.js'
 import { meetings } from './meeting.js'
 import { runtime, type Runtime } from './runtime.js'
 
 const TIME_LIMIT = 60_000
 
-let folder: string
-let redis: RedisServer[]
-let zookeeper: ZooKeeperServer
-let hazelcast: HazelcastServer
-
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'signalbox-runtimes-'))
-  ;[redis, zookeeper, hazelcast] = await Promise.all([
-    startRedisServers(3),
-    startZooKeeper(),
-    startHazelcast(),
-  ])
-})
+const folder = mkdtempSync(join(tmpdir(), 'signalbox-runtimes-'))
+const [redis, zookeeper, hazelcast] = await Promise.all([
+  startRedisServers(3),
+  startZooKeeper(),
+  startHazelcast(),
+])
 
 afterAll(async () => {
   await Promise.all([...redis, zookeeper, hazelcast].map(server => server.stop()))

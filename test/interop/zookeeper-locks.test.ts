@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
+import { afterAll, describe, expect, test } from 'vitest'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
 import { open } from '../../src/index.js'
 import { queued, soFar } from '../../packages/conformance/src/time.js'
 import {
@@ -8,80 +8,34 @@ import {
   curator,
   curatorReader,
   curatorWriter,
-  kazoo,
   kazooAsItIs,
   kazooReader,
   kazooWriter,
-  ourReader,
   ourWriter,
   signalbox,
 } from './client.js'
 import { withOurs } from './meeting.js'
-import {
-  betweenSides,
-  KEEPING,
-  meetAtZooKeeper,
-  ofOurs,
-  partOf,
-  readWriteLocks,
-  sharedWithOurs,
-} from './zookeeper-meeting.js'
+import { KEEPING, meetAtZooKeeper, ofOurs, partOf, readWriteLocks } from './zookeeper-meeting.js'
 
-const KINDS = [curator, kazoo]
 /** Maximum duration of a contest, in milliseconds. */
 const LIMIT = 60_000
 /** Waits for a lock that becomes free, and for a lock that does not, in milliseconds. */
 const PATIENT = 30_000
 const IMPATIENT = 100
 
-let server: ZooKeeperServer
-
-beforeAll(async () => {
-  server = await startZooKeeper(KEEPING)
-})
+const server = await startZooKeeper(KEEPING)
 
 afterAll(() => server.kill())
 
-describe.each(KINDS.map(kind => [kind.kind, kind] as const))('Signalbox and %s', (_, kind) => {
-  test('are never inside at once', async () => {
-    const wanted = withOurs([kind], 40)
-    const result = await meetAtZooKeeper(server, [signalbox, signalbox, kind, kind], wanted, LIMIT)
-    expect(result.overlaps).toEqual([])
-    for (const [pair, times] of wanted)
-      expect(result.handOvers.get(pair) ?? 0, pair).toBeGreaterThanOrEqual(times)
-  })
-})
-
-test('with a bridge, Signalbox excludes both kazoo and Curator, which do not see each other', async () => {
-  const kinds = [curator, kazooAsItIs]
-  const wanted = withOurs(kinds, 40)
-  const clients = [signalbox, signalbox, ...kinds]
-  const result = await meetAtZooKeeper(server, clients, wanted, LIMIT, { bridge: true })
-  expect(ofOurs(result)).toEqual([])
-  expect(result.overlaps.length).toBeGreaterThan(0)
-  for (const [pair, times] of wanted)
-    expect(result.handOvers.get(pair) ?? 0, pair).toBeGreaterThanOrEqual(times)
-})
-
 describe.each(readWriteLocks)('the read-write locks of Signalbox and $library', ({ reader, writer }) => {
-  test('are never inside at once with a bridge, except readers, which share', async () => {
-    const clients = [ourReader, ourWriter, reader, writer]
-    const wanted = betweenSides([reader, writer], 15)
-    const result = await meetAtZooKeeper(server, clients, wanted, LIMIT, { bridge: true })
-    expect(ofOurs(result)).toEqual([])
-    expect(sharedWithOurs(result)).toBeGreaterThan(0)
-    for (const [pair, times] of wanted)
-      expect(result.handOvers.get(pair) ?? 0, pair).toBeGreaterThanOrEqual(times)
-  })
-
-  test('are found to overlap without one', async () => {
+  test('are found to overlap without a bridge', async () => {
     const wanted = new Map([[`${ourWriter.kind} > ${writer.kind}`, 15]])
     // Longer than the other client waits between rounds, so that their rounds overlap.
     const result = await meetAtZooKeeper(server, [ourWriter, writer], wanted, LIMIT, { hold: 30 })
     expect(ofOurs(result).length).toBeGreaterThan(0)
   })
 
-  test('know a writer that becomes a reader for one', async () => {
+  test('with a bridge know a writer that becomes a reader for one', async () => {
     const { address } = server
     const key: string = randomUUID()
     await using box = await open(`zookeeper://${address}/place?bridge=true`)
@@ -100,15 +54,6 @@ describe.each(readWriteLocks)('the read-write locks of Signalbox and $library', 
     await grant.release()
     expect(await writerTurn).toBe(true)
   })
-})
-
-test('without a bridge, readers of Signalbox are never inside with writers of Curator', async () => {
-  const wanted = new Map([[`${ourReader.kind} > ${curatorWriter.kind}`, 15]])
-  const clients = [ourReader, ourReader, curatorWriter]
-  const result = await meetAtZooKeeper(server, clients, wanted, LIMIT)
-  expect(ofOurs(result)).toEqual([])
-  for (const [pair, times] of wanted)
-    expect(result.handOvers.get(pair) ?? 0, pair).toBeGreaterThanOrEqual(times)
 })
 
 const ALL = ['mutex', 'write', 'read', 'permits']
@@ -161,17 +106,4 @@ test('without a bridge, kazoo as it is does not see Signalbox', async () => {
   const clients = [signalbox, signalbox, kazooAsItIs, kazooAsItIs]
   const result = await meetAtZooKeeper(server, clients, withOurs([kazooAsItIs], 40), LIMIT)
   expect(ofOurs(result).length).toBeGreaterThan(0)
-})
-
-test('without locks the same rounds are found to overlap', async () => {
-  const result = await meetAtZooKeeper(server, [signalbox, ...KINDS], withOurs(KINDS, 10), LIMIT, {
-    excludes: false,
-  })
-  for (const { kind } of KINDS) {
-    const between = result.overlaps.filter(pair => {
-      const kinds = pair.map(stay => stay.kind)
-      return kinds.includes(kind) && kinds.includes(signalbox.kind)
-    })
-    expect(between.length, kind).toBeGreaterThan(0)
-  }
 })

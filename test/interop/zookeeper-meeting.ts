@@ -24,8 +24,6 @@ export const readWriteLocks = [
 ]
 
 interface Manner {
-  /** Whether clients use the lock. False in control runs. */
-  readonly excludes?: boolean
   /** Whether Signalbox creates nodes for clients that see only nodes with their own names. */
   readonly bridge?: boolean
   /** Time for which a round holds the lock, in milliseconds. */
@@ -72,13 +70,13 @@ export function meetAtZooKeeper(
   kinds: readonly Kind[],
   wanted: ReadonlyMap<string, number>,
   limit: number,
-  { excludes = true, bridge = false, hold = 1 }: Manner = {},
+  { bridge = false, hold = 1 }: Manner = {},
 ): Promise<ContestResult> {
   const key: string = randomUUID()
   const ours = { url: `zookeeper://${address}/place?sessionTimeout=20s&bridge=${bridge}`, name: key }
   const part = (kind: Kind): Part => {
     const theirs = partOf(address, key)
-    return { ...theirs, ...(OURS.includes(kind) && ours), excludes, hold }
+    return { ...theirs, ...(OURS.includes(kind) && ours), hold }
   }
   return contest({ clients: kinds.map(kind => [kind, part(kind)]), wanted, limit })
 }

@@ -13,8 +13,6 @@ export interface Climate {
   /** Minimum delay of a message, and maximum additional delay. */
   readonly latency: number
   readonly jitter: number
-  /** Additional delay of the messages of the process at the first place. Default: 0 */
-  readonly far?: Pick<Climate, 'latency' | 'jitter'>
   /** Probability of a much longer delay, and its maximum. */
   readonly spikes: number
   readonly longestSpike: number
@@ -97,13 +95,6 @@ export function drawClimate(seed: number, random: Random): Climate {
   }
 }
 
-/** Returns the climate of the process at a place. */
-export function climateAt(climate: Climate, place: number): Climate {
-  const { far, jitter, latency } = climate
-  if (far === undefined || place !== 0) return climate
-  return { ...climate, latency: latency + far.latency, jitter: jitter + far.jitter }
-}
-
 /** Returns the climate without network faults. */
 export function healed(climate: Climate): Climate {
   return {
@@ -120,6 +111,6 @@ export function healed(climate: Climate): Climate {
 
 /** Returns the maximum delay of a message, in milliseconds. */
 export function longestDelay(climate: Climate): number {
-  const { latency, jitter, spikes, longestSpike } = climateAt(climate, 0)
+  const { latency, jitter, spikes, longestSpike } = climate
   return latency + jitter + (spikes > 0 ? longestSpike : 0)
 }

@@ -23,8 +23,6 @@ export class SimulatedProcess {
   cutUntil = 0
   /** Common time until which its own trouble (faults, freezes) may keep it from acting in time. */
   troubledUntil = -Infinity
-  /** Common time of its last thaw. */
-  thawedAt = -Infinity
   box: Box | undefined
   /** Whether it takes part: its box is open and not being closed. */
   open = false
@@ -32,7 +30,6 @@ export class SimulatedProcess {
   session = ''
   readonly #timeline: Timeline
   readonly #history: History
-  readonly #offset: number
   readonly #random: Random
   readonly #lateness: number
   #frozenUntil: number | undefined
@@ -51,7 +48,6 @@ export class SimulatedProcess {
     this.#history = history
     this.#random = random
     this.#lateness = lateness
-    this.#offset = offset
     this.clock = {
       now: () => timeline.now + offset,
       after: (delay, task) => this.#after(delay + this.#random.next() * this.#lateness, task),
@@ -60,11 +56,6 @@ export class SimulatedProcess {
 
   get frozen(): boolean {
     return this.#frozenUntil !== undefined
-  }
-
-  /** Converts a time of its clock to common time. */
-  common(time: number): number {
-    return time - this.#offset
   }
 
   /** Runs a task that comes from outside. */
@@ -100,7 +91,6 @@ export class SimulatedProcess {
   thaw(timersFirst: boolean): void {
     if (this.#frozenUntil === undefined || !this.alive) return
     this.#frozenUntil = undefined
-    this.thawedAt = this.#timeline.now
     const late = this.#late
     this.#late = []
     const timers = late.filter(({ kind }) => kind === 'timer')

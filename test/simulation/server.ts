@@ -108,10 +108,6 @@ export class Server {
     history.origin = this.#firstNumber()
   }
 
-  get sessions(): readonly string[] {
-    return [...this.#sessions.keys()]
-  }
-
   join(member: SessionInfo, peer: Peer): Awaitable<void> {
     const { session } = member
     const engine = this.#engine()

@@ -1,5 +1,5 @@
 import type { Action } from './action.js'
-import { climateAt, healed, type Climate } from './climate.js'
+import { healed, type Climate } from './climate.js'
 import { Connection } from './connection.js'
 import { GrantWatch } from './grant-watch.js'
 import { History } from './history.js'
@@ -108,7 +108,7 @@ export class World {
     this.places[place] = process
     this.processes.push(process)
     if (this.stopped) process.freeze(this.#frozenUntil - timeline.now, true)
-    this.do(process, 'joins', () => this.#join(process, random, place))
+    this.do(process, 'joins', () => this.#join(process, random))
   }
 
   /** Starts another process at the place of one that is gone. */
@@ -157,7 +157,7 @@ export class World {
     return !this.stopped && (this.places[place]?.open ?? false)
   }
 
-  async #join(process: SimulatedProcess, random: Random, place: number): Promise<void> {
+  async #join(process: SimulatedProcess, random: Random): Promise<void> {
     for (;;) {
       const connection = new Connection(process, random, {
         timeline: this.timeline,
@@ -165,7 +165,7 @@ export class World {
         server: this.server,
         sources: this.#sources,
         table: this.table,
-        climate: () => climateAt(this.#climate, place),
+        climate: () => this.#climate,
       })
       this.connections.set(process, connection)
       try {

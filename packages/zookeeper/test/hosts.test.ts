@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { InvalidArgumentError } from '../src/errors.js'
 import { addressesOf, parseEnsemble } from '../src/hosts.js'
 
 test('hosts have a port and are tried in random order', async () => {
@@ -20,4 +21,9 @@ test('an error about a list of servers shows no credentials', () => {
     expect(() => parseEnsemble(text), text).toThrow(/^an ensemble must look like/)
     expect(() => parseEnsemble(text), text).not.toThrow(/ann|ret/)
   }
+})
+
+test('an invalid list of servers is rejected', () => {
+  for (const text of ['', 'host:0', 'host:99999', 'a,,b', 'host/a/', 'a b', 7])
+    expect(() => parseEnsemble(text as string), String(text)).toThrow(InvalidArgumentError)
 })

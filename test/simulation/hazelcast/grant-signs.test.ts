@@ -105,20 +105,6 @@ test.each(kinds)(
   },
 )
 
-test.each(kinds)('a $kind grant is held as long as its box sends the sign', async ({ claims }) => {
-  const one = world.box('one')
-  const [granted] = await heldForLong(one, claims)
-  const { sign } = await waiter('other', exclusive('a'))
-  for (let time = 0; time < 4 * LEASE; time += PART / 2) {
-    await passed(PART / 2)
-    if (time % PART === 0) expect(await renew(one, granted!)).toBe(true)
-    expect(await sign()).toBe(false)
-    expect(
-      (await enqueue(world.box(`late-${time}`), requestOf(`late-${time}`, '1', exclusive('a')), 0)).state,
-    ).toBe('busy')
-  }
-})
-
 test.each(kinds)(
   'a sign that arrives after another box has taken a $kind grant does not renew it',
   async each => {
@@ -136,18 +122,6 @@ test.each(kinds)(
     expect(await renewing).toBe(false)
   },
 )
-
-test.each(kinds)('a $kind grant that was renewed at the last moment is not taken', async ({ claims }) => {
-  const one = world.box('one')
-  const [granted] = await heldForLong(one, claims)
-  const { sign } = await waiter('other', exclusive('a'))
-  await passed(LEASE - 1)
-  expect(await renew(one, granted!)).toBe(true)
-  for (let time = 1; time < LEASE; time += PART) {
-    expect(await sign()).toBe(false)
-    await passed(PART - 1)
-  }
-})
 
 test.each(kinds)(
   'a box learns at its next renewal that a $kind grant was revoked, without a hint',
@@ -187,24 +161,6 @@ test.each(['forceRelease', 'revoke'] as const)(
   },
 )
 
-test('a box learns that it has revoked a grant of its own', async () => {
-  const one = world.box('one')
-  const [granted] = await heldForLong(one, exclusive('a'))
-  const { number } = granted!
-  expect(await one.operations.execute({ type: 'forceRelease', key: 'a', number })).toBe(true)
-  expect(await renew(one, granted!)).toBe(false)
-})
-
-test('a session that is revoked has lost all grants at their next renewal', async () => {
-  const one = world.box('one')
-  const granted = await heldForLong(
-    one,
-    ...kinds.map(({ claims }, at) => claims.map(each => ({ ...each, key: each.key + at }))),
-  )
-  expect(await world.box('other').operations.execute({ type: 'revoke', session: 'one' })).toBe(3)
-  expect(await Promise.all(granted.map(each => renew(one, each)))).toEqual([false, false, false])
-})
-
 test('a grant is held until its deadline although others have ended the sign for another grant', async () => {
   const one = world.box('one')
   const [revoked] = await heldForLong(one, exclusive('z'), exclusive('a'))
@@ -236,12 +192,6 @@ test('a grant is held until its deadline although its box has begun another sign
     expect(await sign()).toBe(false)
   }
   expect(await renew(one, granted!)).toBe(true)
-})
-
-test('a grant of another number is lost', async () => {
-  const one = world.box('one')
-  const [granted] = await heldForLong(one, exclusive('a'))
-  expect(await renew(one, { ...granted!, number: granted!.number + 1 })).toBe(false)
 })
 
 test('a grant that a hint says is lost is renewed in its entry', async () => {
@@ -309,19 +259,3 @@ test.each(kinds)(
     await held(world.box('other'), requestOf('other', '1', each.claims))
   },
 )
-
-test('a box that closes deletes its sign', async () => {
-  const one = world.box('one')
-  await heldForLong(one, exclusive('a'))
-  await one.operations.leave()
-  expect(world.entries.texts.has(SIGN)).toBe(false)
-})
-
-test('the sign of a dead box is deleted when others clean up', async () => {
-  await heldForLong(world.box('one'), exclusive('a'))
-  const other = world.box('other')
-  await passed(200_000)
-  await other.operations.sweep()
-  expect(world.entries.texts.has(SIGN)).toBe(false)
-  expect(world.entries.texts.get('a')).toContain('"n":0')
-})

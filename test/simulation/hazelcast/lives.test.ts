@@ -128,15 +128,6 @@ test('a box that was idle for long does not take itself for dead', async () => {
   expect(one.hints.map(({ type, session }) => `${type} ${session}`)).toContain('wake one')
 })
 
-test('other boxes remove the entries of a dead box', async () => {
-  const [one, other] = [world.box('one'), world.box('other')]
-  await held(one, requestOf('one', '1', exclusive('a')))
-  await held(one, requestOf('one', '2', exclusive('b', 'c')))
-  await passed(3 * LONG)
-  await other.operations.sweep()
-  for (const key of ['a', 'b', 'c']) expect(world.entries.texts.get(key)).toContain('"n":0')
-})
-
 test('each key of a dead set is freed, also when it is cleaned up long before the first key of the set', async () => {
   const [one, other] = [world.box('one'), world.box('other')]
   const { reads, texts } = world.entries
@@ -202,14 +193,6 @@ test('a box that cleans up alone deletes an entry of its own whose IDs have expi
   await one.operations.sweep()
   await passed(90_000)
   expect(world.entries.texts.has(key)).toBe(false)
-})
-
-test('keys that a dead box holds are free for a call that does not wait', async () => {
-  const one = world.box('one')
-  await held(one, requestOf('one', '1', exclusive('a')))
-  await passed(LONG)
-  const other = world.box('other')
-  await held(other, requestOf('other', '1', exclusive('a', 'b')), 0)
 })
 
 test.each([

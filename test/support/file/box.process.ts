@@ -20,14 +20,6 @@ export interface Answer {
   readonly error?: { readonly name: string; readonly code: unknown; readonly message: string }
 }
 
-/** The result of `spinUntilLost`. */
-export interface Spin {
-  /** Number of times that `assertHeld` succeeded after the deadline. */
-  readonly passedLate: number
-  /** The code of its error. */
-  readonly code: unknown
-}
-
 let box: Box | undefined
 const grants = new Map<string, WriteGrant>()
 
@@ -79,21 +71,6 @@ const verbs = {
     const { signal } = held(name)
     if (!signal.aborted) await new Promise(resolve => signal.addEventListener('abort', resolve))
     return (signal.reason as { code?: unknown }).code
-  },
-  /** Calls `assertHeld` over and over, without a turn of the event loop, until it throws. */
-  spinUntilLost(name: string): Spin {
-    const grant = held(name)
-    const deadline = systemClock.now() + grant.expiresIn()
-    let passedLate = 0
-    for (;;) {
-      const before = systemClock.now()
-      try {
-        grant.assertHeld()
-      } catch (error) {
-        return { passedLate, code: (error as { code?: unknown }).code }
-      }
-      if (before >= deadline) passedLate++
-    }
   },
   async put(store: string, key: string, value: unknown): Promise<number> {
     return opened().store(store).put(key, value)

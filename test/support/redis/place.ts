@@ -1,13 +1,11 @@
 import { open, type Box, type BoxOptions } from '../../../src/index.js'
-import { RemoteBox } from '../file/remote-box.js'
 import { Proxy } from '../../../apps/chaos/servers/proxy.js'
 import { startRedis, type RedisServer, type RedisServerOptions } from '../servers/redis.js'
 
-/** A server of one test, with boxes in this process and in others, and networks in front of it. All end together. */
+/** A server of one test, with boxes, and networks in front of it. All end together. */
 export class RedisPlace implements AsyncDisposable {
   readonly server: RedisServer
   readonly #boxes: Box[] = []
-  readonly #remote: RemoteBox[] = []
   readonly #networks: Proxy[] = []
 
   private constructor(server: RedisServer) {
@@ -29,13 +27,6 @@ export class RedisPlace implements AsyncDisposable {
     return Promise.all(Array.from({ length: count }, () => this.box()))
   }
 
-  /** Opens a box in a process of its own. */
-  async process(url = this.server.url): Promise<RemoteBox> {
-    const remote = await RemoteBox.inProcess(url)
-    this.#remote.push(remote)
-    return remote
-  }
-
   /** Starts a network between some clients and the server. */
   async network(): Promise<Proxy> {
     const network = await Proxy.start(this.server.port)
@@ -44,8 +35,6 @@ export class RedisPlace implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // A kill ends stopped processes, too.
-    await Promise.all(this.#remote.map(remote => remote.kill()))
     // The server ends before the boxes, because they would wait for the answers of a stopped one.
     await this.server.kill()
     await Promise.all(this.#networks.map(network => network[Symbol.asyncDispose]()))

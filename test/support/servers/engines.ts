@@ -33,15 +33,9 @@ export type ServedEngine = keyof typeof starts
 
 export const servedEngines = Object.keys(starts) as readonly ServedEngine[]
 
-/**
- * Starts a server of an engine, which ends with the test. Returns its URL.
- * @param atEnd the hook of the test's context, if the test is concurrent
- */
-export async function startEngine(
-  engine: ServedEngine,
-  atEnd: (end: () => Promise<void>) => void = onTestFinished,
-): Promise<string> {
+/** Starts a server of an engine, which ends with the test. Returns its URL. */
+export async function startEngine(engine: ServedEngine): Promise<string> {
   const { server, url } = await starts[engine]()
-  atEnd(() => server.kill())
+  onTestFinished(() => server.kill())
   return url
 }

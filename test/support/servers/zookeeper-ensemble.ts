@@ -29,12 +29,13 @@ export class ZooKeeperEnsemble {
 
   /** Returns the current leader. Waits until there is one. */
   async leader(): Promise<ZooKeeperServer> {
-    return this.#one('leader')
-  }
-
-  /** Returns a current follower. Waits until there is one. */
-  async follower(): Promise<ZooKeeperServer> {
-    return this.#one('follower')
+    let found: ZooKeeperServer | undefined
+    await until(async () => {
+      const modes = await Promise.all(this.servers.map(server => server.mode()))
+      found = this.servers[modes.indexOf('leader')]
+      return found !== undefined
+    })
+    return found!
   }
 
   async stop(): Promise<void> {
@@ -47,16 +48,6 @@ export class ZooKeeperEnsemble {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.kill()
-  }
-
-  async #one(mode: 'leader' | 'follower'): Promise<ZooKeeperServer> {
-    let found: ZooKeeperServer | undefined
-    await until(async () => {
-      const modes = await Promise.all(this.servers.map(server => server.mode()))
-      found = this.servers[modes.indexOf(mode)]
-      return found !== undefined
-    })
-    return found!
   }
 }
 

@@ -36,7 +36,7 @@ export function runTracker(
   folder: string,
   engine: string,
   argv: readonly string[],
-  { interrupt = false, input = '', limit = TIME_LIMIT } = {},
+  { interrupt = false, limit = TIME_LIMIT } = {},
 ): Promise<Ended> {
   const json = join(folder, 'report.json')
   rmSync(json, { force: true })
@@ -53,7 +53,7 @@ export function runTracker(
         child.kill('SIGINT')
       })
     }
-    child.stdin.end(input)
+    child.stdin.end()
     child.on('error', reject)
     child.on('close', status => {
       try {
