@@ -79,14 +79,6 @@ const MAX_PACKETS = 8
 /** Calls within a caller's transaction. Each call uses its own keys. */
 const paths: readonly (readonly [string, (box: Box, caller: Caller) => Promise<void>])[] = [
   [
-    'a fence',
-    async (box, { transaction }) => {
-      const grant = await box.mutex(randomUUID()).acquire({ lease: '60s' })
-      await grant.fence(transaction)
-      await grant.release()
-    },
-  ],
-  [
     'a fence of two keys',
     async (box, { transaction }) => {
       const grant = await box.mutex(randomUUID(), randomUUID()).acquire({ lease: '60s' })
@@ -100,13 +92,6 @@ const paths: readonly (readonly [string, (box: Box, caller: Caller) => Promise<v
       const grant = await box.mutex(randomUUID()).acquire({ lease: '60s' })
       await grant.release()
       await expect(grant.fence(transaction)).rejects.toThrow(LostError)
-    },
-  ],
-  [
-    'a transaction of a store',
-    async (box, { transaction }) => {
-      const keys = [randomUUID(), randomUUID()]
-      await box.store('s').transaction(keys, tx => tx.put(keys[0]!, 1), { in: transaction, lease: '60s' })
     },
   ],
   [
@@ -140,13 +125,6 @@ const paths: readonly (readonly [string, (box: Box, caller: Caller) => Promise<v
     },
   ],
   [
-    'a transaction that only reads',
-    async (box, { transaction }) => {
-      const key = randomUUID()
-      await box.store('s').transaction([key], tx => tx.get(key), { in: transaction, lease: '60s' })
-    },
-  ],
-  [
     'a transaction that a watcher is notified of',
     async (box, { transaction }) => {
       const key = randomUUID()
@@ -167,50 +145,20 @@ const clients = [
 ] as const
 
 describe.concurrent.each(clients)('the settings of a caller’s transaction over %s', (_, within) => {
-  test.each(paths)('are unchanged: %s', async (_what, step) => {
-    await using box = await open(server.url)
-    for (const own of ['', OWN]) await unchanged(within, server.url, own, caller => step(box, caller))
-  })
-
   test.each(paths)(
-    'are as before when each packet takes 400 ms: %s',
+    'are unchanged, also when each packet takes 400 ms: %s',
     { timeout: 60_000 },
     async (_what, step) => {
       await using tap = await Tap.start(server.address.port)
       await using box = await open(server.url)
-      await within(tap.through(server.url), async caller => {
-        const before = await settings(caller.run)
+      await unchanged(within, server.url, OWN, caller => step(box, caller))
+      await unchanged(within, tap.through(server.url), '', async caller => {
         tap.decide = () => 400
         await step(box, caller)
         tap.decide = () => 0
-        expect(await settings(caller.run)).toEqual(before)
       })
     },
   )
-
-  test('are unchanged if any two packets are late', { timeout: 60_000 }, async () => {
-    await using box = await open(server.url)
-    const pairs = Array.from({ length: MAX_PACKETS ** 2 }, (_, pair) => [
-      pair % MAX_PACKETS,
-      Math.floor(pair / MAX_PACKETS),
-    ]).filter(([one, other]) => one! < other!)
-    const store = box.store('pairs')
-    for (let from = 0; from < pairs.length; from += 10) {
-      const rounds = pairs.slice(from, from + 10).map(async late => {
-        await using tap = await Tap.start(server.address.port)
-        await unchanged(within, tap.through(server.url), '', async ({ transaction }) => {
-          let sent = 0
-          tap.decide = ({ from }) => (from === 'client' && late.includes(sent++) ? 400 : 0)
-          await store.transaction([String(late)], tx => tx.put(String(late), 1), {
-            in: transaction,
-            lease: '60s',
-          })
-          tap.decide = () => 0
-        })
-      })
-      await Promise.all(rounds)
-    }
-  })
 
   test('are unchanged when another transaction locked the keys', async () => {
     await using box = await open(server.url)

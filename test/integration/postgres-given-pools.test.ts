@@ -106,20 +106,6 @@ describe.each(kinds)('over $name', ({ make }) => {
     expect((await store.get('request 19'))?.value).toBe(19)
   })
 
-  test('a lease is renewed while the application uses all its connections', async () => {
-    const given = make(server.url, 1)
-    const box = await openOver(given.client)
-    const grant = await box.mutex('renewed').acquire({ lease: '2s' })
-    await given.within(async () => {
-      let least = Infinity
-      await until('it is renewed', () => {
-        least = Math.min(least, grant.expiresIn())
-        return grant.expiresIn() > least
-      })
-    })
-    await grant.release()
-  })
-
   test('a box continues soon after its address has led to a standby', async () => {
     await using standby = await startStandby(server.address.port)
     await using proxy = await Proxy.start(server.address.port)

@@ -254,6 +254,36 @@ describe('a role that may create objects in schemas of a box’s search path can
     },
   )
 
+  test('when it made types, and functions and operators for types of the schema, that come before the built-in ones', async () => {
+    const name = 'traps_for_types'
+    await server.query(`create database ${name}`)
+    const url = server.url.replace(/[^/]+$/, name)
+    const client = new pg.Client(url)
+    await client.connect()
+    await (await open(url)).close()
+    const trap = `returns %s language plpgsql as $$ begin raise exception 'trapped'; end $$`
+    const requests = 'signalbox.request[]'
+    await client.query(
+      [
+        `create function public.trap_type() ${trap.replace('%s', 'bool')}`,
+        ...['bool', 'float8', 'int4', 'int8', 'text', 'uuid'].map(
+          type => `create domain public.${type} as pg_catalog.${type} check (public.trap_type())`,
+        ),
+        `create function public.cardinality(${requests}) ${trap.replace('%s', 'int')}`,
+        `create function public.unnest(${requests}) ${trap.replace('%s', 'setof signalbox.request')}`,
+        `create function public.unnest(signalbox.claim[]) ${trap.replace('%s', 'setof signalbox.claim')}`,
+        `create function public.append(${requests}, signalbox.request) ${trap.replace('%s', requests)}`,
+        `create operator public.|| (leftarg = ${requests}, rightarg = signalbox.request, function = public.append)`,
+        `alter database ${name} set search_path = public, pg_catalog`,
+        'set search_path = public, pg_catalog',
+      ].join(';'),
+    )
+    await using box = await open(url)
+    await used(box, client)
+    expect((await box.store('s').get('b'))?.value).toBe(1)
+    await client.end()
+  })
+
   test('temporary objects of a caller do not affect its fence', async () => {
     await using box = await open(server.url)
     const client = new pg.Client(server.url)

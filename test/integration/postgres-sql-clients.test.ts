@@ -61,48 +61,6 @@ const lite = {
 }
 
 describe.each([...served, lite])('over $name', ({ name, connect }) => {
-  test('a statement takes text and returns the first column of the first row', async () => {
-    await using opened = await disposable(connect())
-    const { sql } = opened
-    expect(await sql.query('select $1::text || $2::text', ['a ', '"ü\n'])).toBe('a "ü\n')
-    expect(await sql.query('select null::text', [])).toBeNull()
-    expect(await sql.query('select 1 where false', [])).toBeUndefined()
-  })
-
-  test('an error of the server has its code, and the statement was not executed', async () => {
-    await using opened = await disposable(connect())
-    await expect(opened.sql.query('select * from nothing', [])).rejects.toMatchObject({
-      code: '42P01',
-      isUnclear: false,
-    })
-    await expect(opened.sql.run('select 1; select 1 / 0')).rejects.toMatchObject({ code: '22012' })
-  })
-
-  test('a transaction is committed as a whole, or not at all', async () => {
-    await using opened = await disposable(connect())
-    const { sql } = opened
-    const insert = 'insert into written values ($1::text) returning text'
-    const count = () => sql.query('select count(*)::text from written where text = $1::text', [name])
-    expect(
-      await sql.transaction(async query => [await query(insert, [name]), await query(insert, [name])]),
-    ).toEqual([name, name])
-    expect(await count()).toBe('2')
-    const failed = new Error('the work failed')
-    await expect(
-      sql.transaction(async query => {
-        await query(insert, [name])
-        throw failed
-      }),
-    ).rejects.toThrow(failed.message)
-    await expect(
-      sql.transaction(async query => {
-        await query(insert, [name])
-        await query('select * from nothing', [])
-      }),
-    ).rejects.toMatchObject({ code: '42P01', isUnclear: false })
-    expect(await count()).toBe('2')
-  })
-
   test('statements do not run in an open transaction of another caller', async () => {
     await using opened = await disposable(connect())
     const { sql } = opened
@@ -119,44 +77,21 @@ describe.each([...served, lite])('over $name', ({ name, connect }) => {
       '1',
     )
   })
-
-  test('messages are received until the caller stops listening', async () => {
-    await using opened = await disposable(connect())
-    const { sql } = opened
-    const messages: string[] = []
-    const listening = await sql.listen(
-      'A channel',
-      message => messages.push(message),
-      () => messages.push('lost'),
-    )
-    await sql.query(`select pg_notify('A channel', $1::text)`, ['one'])
-    await expect.poll(() => messages).toEqual(['one'])
-    await listening.stop()
-    await sql.query(`select pg_notify('A channel', $1::text)`, ['two'])
-    await sql.query('select 1', [])
-    expect(messages).toEqual(['one'])
-  })
 })
 
 describe.each(served)('over $name', ({ name, connect }) => {
-  test('statements that were prepared on another connection are executed', async () => {
-    await using opened = await disposable(connect())
-    const { sql } = opened
-    for (let time = 0; time < 3; time++) {
-      expect(await sql.query('select $1::text', ['answer'])).toBe('answer')
-      await sql.query('deallocate all', [])
-    }
-  })
-
-  test('a transaction is committed although its prepared statements are gone', async () => {
+  test('statements, and transactions, are executed although their prepared statements are gone', async () => {
     await using opened = await disposable(connect())
     const { sql } = opened
     const text = `${name} prepared`
-    for (let time = 0; time < 3; time++)
+    for (let time = 0; time < 3; time++) {
+      expect(await sql.query('select $1::text', ['answer'])).toBe('answer')
+      await sql.query('deallocate all', [])
       await sql.transaction(async query => {
         await query('insert into written values ($1::text)', [text])
         await query('deallocate all', [])
       })
+    }
     expect(await sql.query('select count(*)::text from written where text = $1::text', [text])).toBe('3')
   })
 

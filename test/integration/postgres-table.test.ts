@@ -1,13 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Random } from '../../packages/conformance/src/random.js'
 import type { Claim } from '../../src/engine/claim.js'
-import type {
-  CommitOutcome,
-  Operation,
-  ReadOutcome,
-  RequestStatus,
-  Versioned,
-} from '../../src/engine/contract.js'
+import type { CommitOutcome, Operation, ReadOutcome, RequestStatus, Versioned } from '../../src/engine/contract.js'
 import { open, type Grant } from '../../src/index.js'
 import { until } from '../../packages/conformance/src/time.js'
 import { lockRequest } from '../support/lock-request.js'
@@ -16,8 +10,6 @@ import { startPostgres, type PostgresServer } from '../support/servers/postgres.
 import { compareHistories } from '../support/table-histories.js'
 import { SESSIONS, type Session, type TablePort } from '../support/table-world.js'
 
-const WORLDS = 30
-const CROWDED_WORLDS = 12
 /** The keys of requests. No two share a key, so each is decided the same way in any order. */
 const GROUPS = [['a'], ['b', 'c'], ['d', 'e', 'f'], ['g'], ['h', 'i'], ['j']]
 
@@ -37,20 +29,12 @@ afterAll(async () => {
 })
 
 describe.each(['alone', 'together', 'again'] as const)('operations that are sent %s', way => {
-  test(
-    `are decided as by the lock table, over ${WORLDS} random histories`,
-    { timeout: 180_000 },
-    async () => {
-      await compareHistories(() => ports.take(way), 1, WORLDS)
-    },
-  )
-
-  test('are decided as by the lock table in queues with a tail', { timeout: 180_000 }, async () => {
-    await compareHistories(() => ports.take(way), 1, CROWDED_WORLDS, 'crowded')
-  })
-
-  test('are decided as by the lock table for keys that many hold', { timeout: 180_000 }, async () => {
-    await compareHistories(() => ports.take(way), 1, CROWDED_WORLDS, 'together')
+  test.each([
+    ['in any histories', 'any', 30],
+    ['in queues with a tail', 'crowded', 12],
+    ['for keys that many hold', 'together', 12],
+  ] as const)('are decided as by the lock table %s', { timeout: 180_000 }, async (_, kind, count) => {
+    await compareHistories(() => ports.take(way), 1, count, kind)
   })
 })
 
@@ -94,84 +78,6 @@ test('readers and permits of a long key wait for its exclusive holder', async ()
     'ben.2': { key, mode: 'permits', permits: 1, max: 3 },
   }))
     expect(await askedOf(port, [claim])('enqueue', id, 1000)).toMatchObject({ state: 'queued' })
-  port.end()
-})
-
-test('a sign finds permits that have expired in the tail of a queue, also behind a request that waits for another key', async () => {
-  const port = ports.take()
-  const permits = (count: number, ...others: Claim[]) =>
-    askedOf(port, [{ key: 'a', mode: 'permits', permits: count, max: 20 }, ...others])
-  const other: Claim = { key: 'b', mode: 'exclusive' }
-  await askedOf(port, [other])('enqueue', 'ben.1', 1000)
-  for (let step = 0; step < 7; step++) await permits(1)('enqueue', `amy.${step}`, 1000)
-  expect(await permits(1, other)('enqueue', 'amy.7', 1000)).toMatchObject({ state: 'queued' })
-  const brief = lockRequest('cat.1', [{ key: 'a', mode: 'permits', permits: 10, max: 20 }])
-  const { answer } = await port.decide('cat', { type: 'enqueue', request: brief, lease: 1000, wait: 0 }, 1000)
-  expect(answer).toMatchObject({ state: 'held' })
-  expect(await permits(5)('enqueue', 'cat.2', 1000)).toMatchObject({ state: 'queued' })
-  const requests = [lockRequest('cat.2', [{ key: 'a', mode: 'permits', permits: 5, max: 20 }])]
-  const sign = await port.decide('cat', { type: 'alive', session: 'cat', requests }, 2500)
-  expect(sign.answer).toMatchObject({ due: ['cat.2'] })
-  port.end()
-})
-
-test.each<[string, Claim]>([
-  ['permits', { key: 'a', mode: 'permits', permits: 1, max: 20 }],
-  ['readers', { key: 'a', mode: 'shared' }],
-])(
-  '%s that have expired leave the queue with the next enqueue, and with the next release',
-  async (_, claim) => {
-    const port = ports.take()
-    const decide = (operation: Operation, now: number) => port.decide('amy', operation, now)
-    const enqueue = (id: string, lease: number, now: number) =>
-      decide({ type: 'enqueue', request: lockRequest(id, [claim]), lease, wait: 0 }, now)
-    // More requests than fit into the row.
-    for (let step = 0; step < 10; step++) await enqueue(`ben.${step}`, 1_000_000, 1000)
-    const { answer } = await enqueue('amy.1', 1_000_000, 1000)
-    await enqueue('cat.1', 1000, 1000)
-    expect((await enqueue('amy.2', 1000, 3000)).hints).toEqual([
-      { session: 'amy', type: 'lost', id: 'cat.1' },
-    ])
-    const { number } = answer as RequestStatus & { readonly state: 'held' }
-    const released = await decide({ type: 'release', request: lockRequest('amy.1', [claim]), number }, 5000)
-    expect(released).toMatchObject({
-      answer: true,
-      hints: [{ session: 'amy', type: 'lost', id: 'amy.2' }],
-    })
-    port.end()
-  },
-)
-
-test.each([
-  ['the first waiter', ['amy.2'], TERMS.lease - 6000],
-  ['behind the first waiter', ['cat.1', 'amy.2'], Infinity],
-])(
-  'a sign learns that its request in the tail, behind silent ones in the row, is %s',
-  async (_, tail, next) => {
-    const port = ports.take()
-    const claims: Claim[] = [{ key: 'a', mode: 'exclusive' }]
-    const mutex = askedOf(port, claims)
-    expect(await mutex('enqueue', 'amy.1', 1000)).toMatchObject({ state: 'held' })
-    for (let step = 1; step < 8; step++) await mutex('enqueue', `ben.${step}`, 1000)
-    for (const id of tail) await mutex('enqueue', id, 4000)
-    const requests = [lockRequest('amy.2', claims)]
-    const sign = await port.decide('amy', { type: 'alive', session: 'amy', requests }, 7000)
-    expect(sign.answer).toEqual({ due: [], next })
-    port.end()
-  },
-)
-
-test('a sign wakes the only waiter of a key that became free while no signs came', async () => {
-  const port = ports.take()
-  const claims: Claim[] = [{ key: 'a', mode: 'exclusive' }]
-  const request = lockRequest('amy.1', claims)
-  const { answer } = await port.decide('amy', { type: 'enqueue', request, ...TERMS }, 1000)
-  const { number } = answer as RequestStatus & { readonly state: 'held' }
-  const waiting = lockRequest('ben.1', claims)
-  await port.decide('ben', { type: 'enqueue', request: waiting, ...TERMS }, 1000)
-  await port.decide('amy', { type: 'release', request, number }, 9000)
-  const sign = await port.decide('ben', { type: 'alive', session: 'ben', requests: [waiting] }, 10_000)
-  expect(sign.answer).toMatchObject({ due: ['ben.1'] })
   port.end()
 })
 

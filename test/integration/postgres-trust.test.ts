@@ -45,6 +45,12 @@ async function refusal(url: string): Promise<string> {
   return error!.message
 }
 
+/** Returns the statements that grant boxer the rights that the printed schema names. */
+function grantsToBoxer(): string {
+  const grants = [...printedSchema(undefined).matchAll(/^-- (grant .*) to app;$/gm)]
+  return grants.map(([, grant]) => `${grant} to boxer`).join(';\n')
+}
+
 /** Code that records the user as whom it ran. */
 const TELL = `begin
   if current_user <> 'mallory' then insert into loot.loot values (current_user); end if;`
@@ -94,109 +100,19 @@ describe('a schema that another role has prepared', () => {
   })
 })
 
-/**
- * Returns ways in which a statement on TABLE, whose text column is WORD, can reach objects of mallory, with their
- * names.
- */
-const WAYS = (table: string, word: string): [string, string][] => {
-  const text = 'pg_catalog.text'
-  const spy = `create function public.spy() returns bool language sql immutable as 'select true'`
-  const same = `
-    create function public.same(text, text) returns bool language sql immutable as 'select true';
-    create operator public.=== (leftarg = text, rightarg = text, function = public.same)`
-  const check = `alter table ${table} add constraint c check (${word} operator(public.===) 'a')`
-  const child = `create table public.child () inherits (${table})`
-  const key = `alter table ${table} add unique (${word});
-    create table public.referring (${word} text references ${table} (${word}) on delete cascade)`
-  const trap = (on: string): string => `
-    create function public.trap() returns trigger language plpgsql as 'begin return new; end';
-    create trigger t before delete on ${on} execute function public.trap();
-    alter function public.trap() owner to mallory`
-  return [
-    [
-      `the function public.same(${text},${text}) belongs to mallory, and the operator public.===(${text},${text}) uses it`,
-      `${same}; ${check}; alter function public.same(text, text) owner to mallory`,
-    ],
-    [
-      `the operator public.===(${text},${text}) belongs to mallory, and the table constraint c on ${table} uses it`,
-      `${same}; ${check}; alter operator public.=== (text, text) owner to mallory`,
-    ],
-    [
-      `the operator public.!==(${text},${text}) belongs to mallory`,
-      `${same}; create operator public.!== (leftarg = text, rightarg = text, function = public.same, negator = operator(public.===));
-       ${check}; alter operator public.!== (text, text) owner to mallory`,
-    ],
-    [
-      `the type public.word belongs to mallory, and the table constraint c on ${table} uses it`,
-      `create domain public.word as text; alter domain public.word owner to mallory;
-       alter table ${table} add constraint c check (${word}::public.word is not null)`,
-    ],
-    [
-      'the function public.spy() belongs to mallory, and the domain constraint d on public.word uses it',
-      `${spy}; create domain public.word as text constraint d check (public.spy()); create domain public.longer as public.word;
-       alter table ${table} add constraint c check (${word}::public.longer is not null);
-       alter function public.spy() owner to mallory`,
-    ],
-    [
-      'the function public.told(public.told) belongs to mallory, and the cast (public.told AS pg_catalog.text) uses it',
-      `create type public.told as (told text); create function public.told(public.told) returns text language sql as 'select null::text';
-       create cast (public.told as text) with function public.told(public.told) as implicit;
-       alter table ${table} add told public.told; alter function public.told(public.told) owner to mallory`,
-    ],
-    [
-      'the function public.apart(double precision,double precision) belongs to mallory, and the type public.span uses it',
-      `create function public.apart(float8, float8) returns float8 language sql immutable as 'select 1::float8';
-       create type public.span as range (subtype = float8, subtype_diff = public.apart);
-       alter table ${table} add span public.span; alter function public.apart(float8, float8) owner to mallory`,
-    ],
-    [
-      `the function public.compared(${text},${text}) belongs to mallory, and the function of access method function 1`,
-      `create function public.compared(text, text) returns int language sql immutable as 'select 0';
-       create operator class public.spied for type text using btree as operator 1 <, operator 3 =, function 1 public.compared(text, text);
-       create index on ${table} (${word} public.spied); alter function public.compared(text, text) owner to mallory`,
-    ],
-    [
-      'the function public.spy() belongs to mallory, and the index ',
-      `${spy}; alter table ${table} add constraint c exclude (public.spy() with =) where (false); alter function public.spy() owner to mallory`,
-    ],
-    [
-      `the table public.copies belongs to mallory, and the rule r on ${table} uses it`,
-      `create table public.copies (n int); create rule r as on delete to ${table} do also insert into public.copies values (1);
-       alter table public.copies owner to mallory`,
-    ],
-    [
-      `the table public.child belongs to mallory, and it inherits from ${table}`,
-      `${child}; alter table public.child owner to mallory`,
-    ],
-    [
-      'the function public.trap() belongs to mallory, and the trigger t on public.child uses it',
-      `${child}; ${trap('public.child')}`,
-    ],
-    [
-      `the table public.referring belongs to mallory, and its foreign key referring_${word}_fkey refers to ${table}`,
-      `${key}; alter table public.referring owner to mallory`,
-    ],
-    [
-      'the function public.trap() belongs to mallory, and the trigger t on public.referring uses it',
-      `${key}; ${trap('public.referring')}`,
-    ],
-    [
-      'mallory may add triggers to the table public.referring',
-      `${key}; grant trigger on public.referring to mallory`,
-    ],
-    [
-      `the table constraint c on ${table} refers to a table of mallory`,
-      `create table public.words (word text primary key);
-       alter table ${table} add word text, add constraint c foreign key (word) references public.words;
-       alter table public.words owner to mallory`,
-    ],
-    [`mallory may make foreign keys to the table ${table}`, `grant references on ${table} to mallory`],
-    [
-      `every role may make foreign keys to the table ${table}`,
-      `grant references (${word}) on ${table} to public`,
-    ],
-  ]
-}
+/** Statements with which a statement on the table `data` can reach objects of mallory. */
+const SPY = `create function public.spy() returns bool language sql immutable as 'select true'`
+const SAME = `
+  create function public.same(text, text) returns bool language sql immutable as 'select true';
+  create operator public.=== (leftarg = text, rightarg = text, function = public.same)`
+const CHECK = `alter table signalbox.data add constraint c check (name operator(public.===) 'a')`
+const CHILD = `create table public.child () inherits (signalbox.data)`
+const KEY = `alter table signalbox.data add unique (name);
+  create table public.referring (name text references signalbox.data (name) on delete cascade)`
+const trapOn = (on: string): string => `
+  create function public.trap() returns trigger language plpgsql as 'begin return new; end';
+  create trigger t before delete on ${on} execute function public.trap();
+  alter function public.trap() owner to mallory`
 
 describe('a box refuses its own schema', () => {
   test.each([
@@ -244,10 +160,93 @@ describe('a box refuses its own schema', () => {
       ['index signalbox.spied', 'create index spied on signalbox.data ((public.spy()))'],
     ].map(([what, add]) => [
       `the function public.spy() belongs to mallory, and the ${what} uses it`,
-      `create function public.spy() returns bool language sql immutable as 'select true';
-       ${add}; alter function public.spy() owner to mallory`,
+      `${SPY}; ${add}; alter function public.spy() owner to mallory`,
     ]),
-    ...WAYS('signalbox.data', 'name'),
+    [
+      `the function public.same(pg_catalog.text,pg_catalog.text) belongs to mallory, and the operator public.===(pg_catalog.text,pg_catalog.text) uses it`,
+      `${SAME}; ${CHECK}; alter function public.same(text, text) owner to mallory`,
+    ],
+    [
+      `the operator public.===(pg_catalog.text,pg_catalog.text) belongs to mallory, and the table constraint c on signalbox.data uses it`,
+      `${SAME}; ${CHECK}; alter operator public.=== (text, text) owner to mallory`,
+    ],
+    [
+      `the operator public.!==(pg_catalog.text,pg_catalog.text) belongs to mallory`,
+      `${SAME}; create operator public.!== (leftarg = text, rightarg = text, function = public.same, negator = operator(public.===));
+     ${CHECK}; alter operator public.!== (text, text) owner to mallory`,
+    ],
+    [
+      `the type public.word belongs to mallory, and the table constraint c on signalbox.data uses it`,
+      `create domain public.word as text; alter domain public.word owner to mallory;
+     alter table signalbox.data add constraint c check (name::public.word is not null)`,
+    ],
+    [
+      'the function public.spy() belongs to mallory, and the domain constraint d on public.word uses it',
+      `${SPY}; create domain public.word as text constraint d check (public.spy()); create domain public.longer as public.word;
+     alter table signalbox.data add constraint c check (name::public.longer is not null);
+     alter function public.spy() owner to mallory`,
+    ],
+    [
+      'the function public.told(public.told) belongs to mallory, and the cast (public.told AS pg_catalog.text) uses it',
+      `create type public.told as (told text); create function public.told(public.told) returns text language sql as 'select null::text';
+     create cast (public.told as text) with function public.told(public.told) as implicit;
+     alter table signalbox.data add told public.told; alter function public.told(public.told) owner to mallory`,
+    ],
+    [
+      'the function public.apart(double precision,double precision) belongs to mallory, and the type public.span uses it',
+      `create function public.apart(float8, float8) returns float8 language sql immutable as 'select 1::float8';
+     create type public.span as range (subtype = float8, subtype_diff = public.apart);
+     alter table signalbox.data add span public.span; alter function public.apart(float8, float8) owner to mallory`,
+    ],
+    [
+      `the function public.compared(pg_catalog.text,pg_catalog.text) belongs to mallory, and the function of access method function 1`,
+      `create function public.compared(text, text) returns int language sql immutable as 'select 0';
+     create operator class public.spied for type text using btree as operator 1 <, operator 3 =, function 1 public.compared(text, text);
+     create index on signalbox.data (name public.spied); alter function public.compared(text, text) owner to mallory`,
+    ],
+    [
+      'the function public.spy() belongs to mallory, and the index ',
+      `${SPY}; alter table signalbox.data add constraint c exclude (public.spy() with =) where (false); alter function public.spy() owner to mallory`,
+    ],
+    [
+      `the table public.copies belongs to mallory, and the rule r on signalbox.data uses it`,
+      `create table public.copies (n int); create rule r as on delete to signalbox.data do also insert into public.copies values (1);
+     alter table public.copies owner to mallory`,
+    ],
+    [
+      `the table public.child belongs to mallory, and it inherits from signalbox.data`,
+      `${CHILD}; alter table public.child owner to mallory`,
+    ],
+    [
+      'the function public.trap() belongs to mallory, and the trigger t on public.child uses it',
+      `${CHILD}; ${trapOn('public.child')}`,
+    ],
+    [
+      `the table public.referring belongs to mallory, and its foreign key referring_name_fkey refers to signalbox.data`,
+      `${KEY}; alter table public.referring owner to mallory`,
+    ],
+    [
+      'the function public.trap() belongs to mallory, and the trigger t on public.referring uses it',
+      `${KEY}; ${trapOn('public.referring')}`,
+    ],
+    [
+      'mallory may add triggers to the table public.referring',
+      `${KEY}; grant trigger on public.referring to mallory`,
+    ],
+    [
+      `the table constraint c on signalbox.data refers to a table of mallory`,
+      `create table public.words (word text primary key);
+     alter table signalbox.data add word text, add constraint c foreign key (word) references public.words;
+     alter table public.words owner to mallory`,
+    ],
+    [
+      `mallory may make foreign keys to the table signalbox.data`,
+      `grant references on signalbox.data to mallory`,
+    ],
+    [
+      `every role may make foreign keys to the table signalbox.data`,
+      `grant references (name) on signalbox.data to public`,
+    ],
     [
       'the operator signalbox.===(pg_catalog.text,pg_catalog.text) belongs to mallory',
       `create operator signalbox.=== (leftarg = text, rightarg = text, function = texteq);
@@ -315,8 +314,7 @@ describe('a schema is accepted', () => {
     await server.query(`alter database ${name} owner to admin`)
     await as('admin', 'create extension citext; ' + printedSchema(undefined))
     await as('admin', "alter table signalbox.data add note citext default 'a'")
-    const grants = [...printedSchema(undefined).matchAll(/^-- (grant .*) to app;$/gm)]
-    await as('admin', grants.map(([, grant]) => `${grant} to boxer`).join(';\n'))
+    await as('admin', grantsToBoxer())
     await using box = await open(url)
     await box.store('s').put('a', 1)
   })
@@ -327,11 +325,7 @@ describe('a schema is accepted from', () => {
     'the role %s: a superuser, the owner of the database, or its user',
     async user => {
       const { url, as } = await database()
-      const grants = [...printedSchema(undefined).matchAll(/^-- (grant .*) to app;$/gm)]
-      await as(
-        user,
-        [printedSchema(undefined), ...grants.map(([, grant]) => `${grant} to boxer`)].join(';\n'),
-      )
+      await as(user, `${printedSchema(undefined)};\n${grantsToBoxer()}`)
       await as(
         'tester',
         'grant select on signalbox.locks to mallory; grant usage on schema signalbox to mallory',
@@ -427,8 +421,7 @@ describe('functions of another revision', () => {
 
   test('are named by the error for a role that may not replace them, and by doctor', async () => {
     const { url, as } = await database()
-    const grants = [...printedSchema(undefined).matchAll(/^-- (grant .*) to app;$/gm)]
-    await as('dba', [printedSchema(undefined), ...grants.map(([, grant]) => `${grant} to boxer`)].join(';\n'))
+    await as('dba', `${printedSchema(undefined)};\n${grantsToBoxer()}`)
     await as('tester', revise("'revision 0, 0'"))
     expect(await refusal(url)).toMatch(
       /^the functions of the schema signalbox of .* are older .* apply what `signalbox schema postgres` prints as dba$/,
@@ -534,12 +527,6 @@ describe('a table of records', () => {
       'grant all on signalbox_records to mallory',
     ],
     [
-      'the function public.trap() belongs to mallory, and the trigger t on public.signalbox_records uses it',
-      `create function public.trap() returns trigger language plpgsql as $$ begin return new; end $$;
-       create trigger t before update on signalbox_records execute function public.trap();
-       alter function public.trap() owner to mallory`,
-    ],
-    [
       'the type public.spied belongs to mallory, and the table column public.signalbox_records.keep_until uses it',
       `create domain public.spied as timestamptz; alter table signalbox_records alter keep_until type public.spied;
        alter domain public.spied owner to mallory`,
@@ -549,40 +536,21 @@ describe('a table of records', () => {
       `create domain public.spied as text; alter domain public.spied owner to mallory;
        create domain public.more as public.spied[]; alter table signalbox_records add more public.more`,
     ],
-    ...[
-      [
-        'rule r on public.signalbox_records',
-        'create rule r as on update to TABLE do also select public.spy()',
-      ],
-      ['policy p on public.signalbox_records', 'create policy p on TABLE using (public.spy())'],
-      [
-        'default value for public.signalbox_records.spied',
-        'alter table TABLE add spied bool default public.spy()',
-      ],
-      [
-        'table constraint c on public.signalbox_records',
-        'alter table TABLE add constraint c check (public.spy())',
-      ],
-      ['index public.spied', 'create index spied on TABLE ((public.spy()))'],
-      [
-        'domain constraint c on public.checked',
-        'create domain public.checked as text constraint c check (public.spy()); alter table TABLE alter record type public.checked',
-      ],
-      [
-        'type public.filled',
-        'create domain public.filled as bool default public.spy(); alter table TABLE add filled public.filled',
-      ],
-    ].map(([what, add]) => [
-      `the function public.spy() belongs to mallory, and the ${what} uses it`,
-      `create function public.spy() returns bool language sql immutable as 'select true';
-       ${add!.replace('TABLE', 'signalbox_records')}; alter function public.spy() owner to mallory`,
-    ]),
-    ...WAYS('public.signalbox_records', 'record'),
+    [
+      'the function public.spy() belongs to mallory, and the domain constraint c on public.checked uses it',
+      `${SPY}; create domain public.checked as text constraint c check (public.spy());
+       alter table signalbox_records alter record type public.checked; alter function public.spy() owner to mallory`,
+    ],
+    [
+      'the function public.spy() belongs to mallory, and the type public.filled uses it',
+      `${SPY}; create domain public.filled as bool default public.spy();
+       alter table signalbox_records add filled public.filled; alter function public.spy() owner to mallory`,
+    ],
   ])('is refused if %s', async (reason, spoil) => {
     const { url, as } = await database()
     await as('tester', 'grant create on schema public to mallory, boxer')
     await write(url)
-    await as('tester', spoil!)
+    await as('tester', spoil)
     expect(await recordsRefusal(url)).toContain(`is not safe for the user boxer: ${reason}`)
   })
 
