@@ -1,18 +1,18 @@
-import { describe, expect, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { startEngine, type ServedEngine } from '../support/servers/engines.js'
 import { startRedis } from '../support/servers/redis.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 
-const ALL = [oneAtATime, onceForASlot, heldAtLeast, oneLeader, limited]
+test.each<ServedEngine>(['Redis', 'PostgreSQL', 'ZooKeeper', 'Hazelcast'])(
+  'a fleet on %s runs one at a time, and as one leader',
+  async engine => {
+    const url = await startEngine(engine)
+    await Promise.all([oneAtATime(url), oneLeader(url)])
+  },
+)
 
-test.each<[ServedEngine, readonly ((url: string) => Promise<void>)[]]>([
-  ['Redis', ALL],
-  ['PostgreSQL', ALL],
-  ['ZooKeeper', [oneAtATime, oneLeader]],
-  ['Hazelcast', [oneAtATime, oneLeader]],
-])('a fleet on %s runs one at a time, and as one leader', async (engine, parts) => {
-  const url = await startEngine(engine)
-  await Promise.all(parts.map(part => part(url)))
+test('a command on PostgreSQL keeps its lock for the minimum time', async () => {
+  await heldAtLeast(await startEngine('PostgreSQL'))
 })
 
 async function oneAtATime(url: string): Promise<void> {
@@ -24,14 +24,6 @@ async function oneAtATime(url: string): Promise<void> {
   expect(ends).toEqual(ends.map(() => ({ status: 0, stdout: '', stderr: '' })))
   const [first, second] = place.lines('log').map(BigInt)
   expect(second).toBeGreaterThan(first!)
-}
-
-async function onceForASlot(url: string): Promise<void> {
-  await using place = new CommandPlace(url)
-  const job = ['run', '--lock', 'job', '--once-per', 'monday', '--', 'sh', '-c', 'echo ran >> log']
-  const ends = await Promise.all([place.signalbox(...job), place.signalbox(...job)])
-  expect(ends.map(({ status }) => status)).toEqual([0, 0])
-  expect(place.lines('log')).toEqual(['ran'])
 }
 
 async function heldAtLeast(url: string): Promise<void> {
@@ -64,49 +56,24 @@ async function oneLeader(url: string): Promise<void> {
   expect(terms[1]![1]).not.toBe(terms[0]![1])
 }
 
-async function limited(url: string): Promise<void> {
-  await using place = new CommandPlace(url)
-  const call = ['limit', 'api', '--rate', '2/h', '--wait', '0s', '--', 'true']
-  const ends = await Promise.all([1, 2, 3].map(() => place.signalbox(...call)))
-  expect(ends.map(({ status }) => status).sort()).toEqual([0, 0, 75])
-}
-
 /** Returns a command that prints a line when it gets SIGTERM, and then runs `afterwards`. */
 function commandThat(afterwards: string): readonly string[] {
   const script = `trap "echo told >> log; ${afterwards}" TERM; echo "up $SIGNALBOX_TOKEN" >> log`
   return ['--', 'sh', '-c', `${script}; for turn in $(seq 1000); do sleep 0.05; done`]
 }
 
-describe.concurrent('a server that dies while a command runs', () => {
-  test('loses the lock: the command gets a signal, and is killed after the grace period', async () => {
-    await using server = await startRedis()
-    await using place = new CommandPlace(server.url)
-    const lock = ['--lock', 'a', '--lease', '1s', '--grace', '300ms']
-    const running = place.start('run', '--json', ...lock, ...commandThat(':'))
-    await place.linesCome('log', 1)
-    await server.kill()
-    const { status, stderr } = await running.ended
-    expect(status).toBe(76)
-    expect(place.lines('log').slice(1)).toEqual(['told'])
-    // Skips other lines, because the shell itself reports how its programs ended.
-    const events = (stderr.match(/^{.*$/gm) ?? []).map(line => JSON.parse(line) as Record<string, unknown>)
-    // The status is 128 plus the number of SIGKILL.
-    expect(events.slice(1)).toMatchObject([{ event: 'lost' }, { event: 'ended', status: 137 }])
-  })
-
-  test('ends a term, and the next term begins when the server is back', async () => {
-    await using server = await startRedis()
-    await using place = new CommandPlace(server.url)
-    const leading = place.start('lead', 'job', '--lease', '1s', ...commandThat('exit 3'))
-    await place.linesCome('log', 1)
-    await server.kill()
-    await place.linesCome('log', 2)
-    await server.start()
-    const lines = await place.linesCome('log', 3)
-    expect(lines.map(line => line.split(' ')[0])).toEqual(['up', 'told', 'up'])
-    const [first, , second] = lines.map(line => BigInt(line.split(' ')[1] ?? 0))
-    expect(second).toBeGreaterThan(first!)
-    leading.kill('SIGTERM')
-    expect((await leading.ended).status).toBe(3)
-  })
+test('a server that dies ends a term, and the next term begins when it is back', async () => {
+  await using server = await startRedis()
+  await using place = new CommandPlace(server.url)
+  const leading = place.start('lead', 'job', '--lease', '1s', ...commandThat('exit 3'))
+  await place.linesCome('log', 1)
+  await server.kill()
+  await place.linesCome('log', 2)
+  await server.start()
+  const lines = await place.linesCome('log', 3)
+  expect(lines.map(line => line.split(' ')[0])).toEqual(['up', 'told', 'up'])
+  const [first, , second] = lines.map(line => BigInt(line.split(' ')[1] ?? 0))
+  expect(second).toBeGreaterThan(first!)
+  leading.kill('SIGTERM')
+  expect((await leading.ended).status).toBe(3)
 })

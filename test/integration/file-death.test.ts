@@ -64,35 +64,6 @@ test('what several boxes of a killed process held is free at once', async () => 
   await until('its socket is removed', () => socketsIn(here.folder).length === 1)
 })
 
-test('a box that is open shows and meets nothing of a process that was killed before', async () => {
-  const here = place()
-  for (let kill = 0; kill < 4; kill++) {
-    const holder = await here.process()
-    await holder.mutex('it', ['a', 'b'], LONG)
-    await holder.kill()
-    const box = await here.box()
-    for await (const report of kill % 2 === 1 ? box.inspect() : []) expect(report).toBeUndefined()
-    const grant = await box.mutex('a').tryAcquire(LONG)
-    expect(grant).toBeDefined()
-    await grant!.release()
-  }
-})
-
-test('a killed waiter does not delay others', async () => {
-  const here = place()
-  const watcher = await here.box()
-  const [first, second, third] = (await here.processes(3)) as [RemoteBox, RemoteBox, RemoteBox]
-  await first.mutex('it', ['a'], LONG)
-  void second.mutex('it', ['a'], LONG).catch(() => undefined)
-  await queued(watcher, 'a', 1)
-  const waiting = third.mutex('it', ['a'], LONG)
-  await queued(watcher, 'a', 2)
-  await second.kill()
-  await queued(watcher, 'a', 1)
-  const released = await first.release('it')
-  expect((await waiting).at - released).toBeLessThan(500)
-})
-
 test('the waiter behind one that gave up notices the death of the holder', async () => {
   const here = place()
   const watcher = await here.box()

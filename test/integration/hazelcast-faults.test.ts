@@ -5,9 +5,7 @@ import { systemClock } from '../../src/base/clock.js'
 import { HazelcastEngine } from '../../packages/hazelcast/src/hazelcast-engine.js'
 import { parseHazelcastUrl } from '../../packages/hazelcast/src/hazelcast-url.js'
 import { open } from '../../src/open.js'
-import { startChild } from '../contract/child.js'
 import { pause, timed, until } from '../../packages/conformance/src/time.js'
-import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { eventually } from '../support/hazelcast/eventually.js'
 import { foreignClient } from '../support/hazelcast/foreign-map.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
@@ -23,12 +21,6 @@ describe.concurrent('an unreachable cluster', () => {
     server = await startHazelcast()
   })
   afterAll(() => server.kill())
-
-  test('a wrong port is reported', { timeout: 2 * BOUND }, async ({ expect }) => {
-    const url = `hazelcast://127.0.0.1:${await freePort()}/${TEST_CLUSTER}`
-    const took = timed(() => expect(open(url)).rejects.toMatchObject({ code: 'UNAVAILABLE' }))
-    expect(await took).toBeLessThan(BOUND)
-  })
 
   test('a wrong name of the cluster is reported', { timeout: 2 * BOUND }, async ({ expect }) => {
     const took = timed(async () => {
@@ -204,22 +196,6 @@ describe('one member', () => {
     expect(() => grant.assertHeld()).toThrow(/revoked it|by force/)
     await until('it is free', async () => !(await map.isLocked('freed')))
     await box.mutex('freed').run(() => undefined)
-  })
-
-  test('a process that was stopped past its lease loses its grant, and does not affect the next holder', async () => {
-    const map = await (await foreignClient(server)).getMap('signalbox')
-    await using box = await open(url)
-    using holder = startChild('build/test/integration/stopped-holder', url, '1s')
-    await holder.printed('holding')
-    holder.kill('SIGSTOP')
-    const grant = await box.mutex('held').acquire({ wait: BOUND })
-    holder.kill('SIGCONT')
-    await holder.printed('lost')
-    grant.assertHeld()
-    expect(await map.tryLock('held', 0)).toBe(false)
-    await grant.release()
-    expect(await map.tryLock('held', 1000)).toBe(true)
-    await map.unlock('held')
   })
 
   test(

@@ -99,21 +99,6 @@ describe('waiting callers', () => {
 })
 
 describe('keys', () => {
-  test('that are unused are forgotten after their window without a further call', async () => {
-    const clock = new VirtualClock()
-    const limit = limiter({ limit: 3, per: '1s', clock })
-    const kept = limit.key('kept')
-    const before = await inUse()
-    for (let index = 0; index < MANY; index++) limit.key(`key ${index}`).tryAcquire()
-    expect((await inUse()) - before).toBeGreaterThan(MANY * 50)
-    await pass(clock, 3000)
-    expect((await inUse()) - before).toBeLessThan(2e6)
-    expect(clock.nextAt()).toBeUndefined()
-    // A program can keep the limiter of a key in the meantime.
-    expect(kept.tryAcquire(3)).toBeDefined()
-    expect(kept.tryAcquire()).toBeUndefined()
-  }, 60_000)
-
   test('in use are kept: with given permits, waiting callers, a pause or a current day', async () => {
     const clock = new VirtualClock(Date.UTC(2026, 9, 24, 22, 30))
     const days = limiter({

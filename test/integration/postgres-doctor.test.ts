@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { connect, createServer, type AddressInfo } from 'node:net'
 import pg from 'pg'
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { until } from '../../packages/conformance/src/time.js'
 import { SCHEMA_REVISION } from '../../src/engines/postgres/schema.js'
 import { diagnose, open, UnavailableError, type Diagnosis } from '../../src/index.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
+import { replacingRelay } from '../support/servers/replacing-relay.js'
 import { startPgBouncer } from '../support/servers/pgbouncer.js'
 import { startPostgres, startStandby, type PostgresServer } from '../support/servers/postgres.js'
 import { CommandPlace } from './command-line.js'
@@ -94,22 +94,6 @@ async function withSetting(
   }
 }
 
-/**
- * Starts a relay that replaces a text in the server's replies with another text of the same length. Returns its port.
- */
-async function relay(from: string, to: string): Promise<number> {
-  const relay = createServer(client => {
-    const upstream = connect(server.address.port, '127.0.0.1')
-    client.pipe(upstream)
-    upstream.on('data', data => client.write(data.toString('latin1').replaceAll(from, to), 'latin1'))
-    upstream.on('end', () => client.end()).on('error', () => client.destroy())
-    client.on('error', () => upstream.destroy())
-  })
-  await new Promise<void>(resolve => relay.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void relay.close())
-  return (relay.address() as AddressInfo).port
-}
-
 function through(port: number, name: string): string {
   return urlOf(name).replace(String(server.address.port), String(port))
 }
@@ -158,7 +142,7 @@ test('a server before 13 is reported, and no box can be opened on it', async () 
   const name = await usedDatabase()
   const { rows } = await admin.query<{ server_version: string }>('show server_version')
   const version = rows[0]!.server_version
-  const url = through(await relay(version, version.replace(/^\d+/, '12')), name)
+  const url = through(await replacingRelay(server.address.port, version, version.replace(/^\d+/, '12')), name)
   expect(await found(url)).toEqual(['version'])
   const error = await open(url).catch((error: unknown) => error)
   expect(error).toBeInstanceOf(UnavailableError)

@@ -1,7 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Random } from '../../packages/conformance/src/random.js'
 import type { Claim } from '../../src/engine/claim.js'
-import type { CommitOutcome, Operation, ReadOutcome, RequestStatus, Versioned } from '../../src/engine/contract.js'
+import type {
+  CommitOutcome,
+  Operation,
+  ReadOutcome,
+  RequestStatus,
+  Versioned,
+} from '../../src/engine/contract.js'
 import { open, type Grant } from '../../src/index.js'
 import { until } from '../../packages/conformance/src/time.js'
 import { lockRequest } from '../support/lock-request.js'
