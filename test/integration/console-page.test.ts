@@ -4,6 +4,7 @@ import type axe from 'axe-core'
 import { chromium, type Browser, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { soFar } from '../../packages/conformance/src/time.js'
+import type { Box } from '../../src/index.js'
 import { RedisPlace } from '../support/redis/place.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 import { startConsole } from './console-place.js'
@@ -230,12 +231,7 @@ test('a deadlock is marked, and no view has a finding about accessibility, light
   await using redis = await RedisPlace.start()
   await using place = new CommandPlace(redis.server.url)
   const boxes = await Promise.all(['billing', 'report', 'import', 'mailer'].map(label => place.box(label)))
-  const [billing, report, importer, mailer] = boxes as [
-    (typeof boxes)[0],
-    (typeof boxes)[0],
-    (typeof boxes)[0],
-    (typeof boxes)[0],
-  ]
+  const [billing, report, importer, mailer] = boxes as [Box, Box, Box, Box]
   const stop = new AbortController()
   const { signal } = stop
   await billing.mutex('invoice:2026-11').acquire()
@@ -322,12 +318,6 @@ test('the values of a store are listed by prefix, page by page, each page with i
   expect(await page.locator('.values .key').allInnerTexts()).toEqual(['<b>', 'orders'])
   await page.locator('.values .key', { hasText: 'orders' }).click()
   await shows(page, '.summary', '100 values, and there are more.')
-  await page.goBack()
-  await shows(page, '.summary', '2 stores.')
-  await page.keyboard.press('Tab')
-  await page.keyboard.type('orders')
-  await page.keyboard.press('Enter')
-  await shows(page, '.summary', '100 values, and there are more.')
   await shows(page, 'tr:nth-child(1) .json', '199,842 more characters')
   await shows(page, 'tr:nth-child(2) .damaged', 'orders/damaged')
   await shows(page, 'tr:nth-child(3) .key', 'order:000')
@@ -346,10 +336,6 @@ test('the values of a store are listed by prefix, page by page, each page with i
   // The address leads to the same page. A reload shows newer writes.
   await store.delete('order:249')
   await page.reload()
-  await shows(page, '.summary', '51 values after order:197.')
-  await page.locator('a', { hasText: 'First page' }).click()
-  await shows(page, '.summary', '100 values, and there are more.')
-  await page.goBack()
   await shows(page, '.summary', '51 values after order:197.')
   await page.locator('input').nth(1).fill('order:00')
   await page.keyboard.press('Enter')

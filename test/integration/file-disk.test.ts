@@ -144,27 +144,6 @@ describe.runIf(process.platform === 'linux')('a full disk', () => {
     await other.mutex('it', ['key'], LONG)
   })
 
-  test('keeps a waiter waiting, and grants its request when there is room', async () => {
-    const { disk, one, other } = await start()
-    await one.mutex('it', ['key'], { lease: 1500 })
-    const waiting = other.mutex('it', ['key'], LONG)
-    await until('it waits', async () => (await one.call('inspect', 'key'))[0]!.waiters.length === 1)
-    await fill(disk, one)
-    await one.call('loss', 'it')
-    disk.free()
-    await waiting
-    await other.call('assertHeld', 'it')
-  })
-
-  test('does not keep the locks of a closed box', async () => {
-    const { disk, one, other } = await start()
-    await one.mutex('it', ['key'], LONG)
-    await fill(disk, other)
-    await one.call('close')
-    disk.free()
-    await other.mutex('it', ['key'], LONG)
-  })
-
   test('refuses to open a box until there is room', async () => {
     const here = place()
     const disk = await smallDisk('1m')

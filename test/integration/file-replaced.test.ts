@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { pause, until } from '../../packages/conformance/src/time.js'
@@ -131,17 +131,6 @@ describe('while a box is open', () => {
       await lost(box)
     },
   )
-
-  test('all is deleted: the grants end, and what others put in new files stays', async () => {
-    const here = place()
-    const box = await holder(here)
-    for (const name of readdirSync(here.folder)) rmSync(path(here, name))
-    expect(await laterPut(here)).toBe('put')
-    await expect(box.call('put', 's', 'key', 'too late')).rejects.toMatchObject(REPLACED)
-    await box.call('close')
-    await box.kill()
-    expect(await (await here.process()).call('get', 's', 'key')).toBe('later')
-  })
 })
 
 test('files that SQLite creates again between boxes are not taken for replaced ones', async () => {

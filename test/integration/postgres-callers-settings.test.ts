@@ -211,19 +211,6 @@ test(
   },
 )
 
-test('a fence leaves the settings of a PGlite unchanged', async () => {
-  const pglite = await PGlite.create()
-  await using box = await open({ postgres: pglite })
-  const grant = await box.mutex('key').acquire({ lease: '60s' })
-  await pglite.transaction(async transaction => {
-    const run: Run = async text => (await transaction.query<object>(text)).rows
-    const before = await settings(run)
-    await grant.fence(transaction)
-    expect(await settings(run)).toEqual(before)
-  })
-  await grant.release()
-})
-
 test('statements of a box leave the settings of a PGlite and of a pool unchanged', async () => {
   const pglite = await PGlite.create()
   const pool = server.pool({ max: 4 })
