@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type axe from 'axe-core'
 import { chromium, type Browser, type Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
 import { soFar } from '../../packages/conformance/src/time.js'
 import type { Box } from '../../src/index.js'
 import { RedisPlace } from '../support/redis/place.js'
@@ -14,14 +14,11 @@ const picture = process.env['SIGNALBOX_CONSOLE_PICTURE']
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-let browser: Browser
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] })
+afterAll(() => browser.close())
+
 /** Messages on the browser's console. None are expected. */
 let said: string[]
-
-beforeAll(async () => {
-  browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] })
-})
-afterAll(() => browser.close())
 beforeEach(() => {
   said = []
 })

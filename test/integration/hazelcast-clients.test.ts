@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { createServer } from 'node:tls'
 import * as client56 from 'hazelcast-client'
 import * as client57 from 'hazelcast-client57'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { Box } from '../../src/box.js'
 import { systemClock } from '../../src/base/clock.js'
 import { HazelcastEngine } from '../../packages/hazelcast/src/hazelcast-engine.js'
@@ -15,17 +15,13 @@ import { pause, soFar, until } from '../../packages/conformance/src/time.js'
 import { intercepted } from '../support/hazelcast/intercepted.js'
 import { makeCertificate } from '../support/servers/certificate.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
-import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
+import { startHazelcast, TEST_CLUSTER } from '../support/servers/hazelcast.js'
 
 /** The types of 5.7 differ from those of 5.6 only in private members. */
 const PACKAGES = { '5.6': client56, '5.7': client57 as unknown as Package } as const
 type Version = keyof typeof PACKAGES
 
-let server: HazelcastServer
-
-beforeAll(async () => {
-  server = await startHazelcast()
-})
+const server = await startHazelcast()
 afterAll(() => server.kill())
 
 async function boxWith(version: Version, map: string): Promise<Box> {

@@ -1,15 +1,8 @@
 import { describe, expect, test, vi } from 'vitest'
 import { VirtualClock } from '../../src/base/clock.js'
 import { Box } from '../../src/box.js'
-import type { PermitReservation } from '../../src/engine/contract.js'
 import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
-import { BoxLimiters } from '../../src/limits/remote/box-limiter.js'
 import { limiter } from '../../src/limits/index.js'
-import {
-  reservePermits,
-  type LimiterState,
-  type ReservePermits,
-} from '../../src/engine/limits/reserve-permits.js'
 import { memoryInUse } from '../support/heap.js'
 import { pass, settled } from '../support/passing.js'
 
@@ -42,33 +35,6 @@ describe('waiting callers', () => {
     expect(waiting - promise).toBeLessThanOrEqual(200)
     expect(after).toHaveBeenCalledTimes(1)
     expect(limit.explain().place).toBe(MANY)
-  }, 60_000)
-
-  test('take no more where an engine counts', async () => {
-    const clock = new VirtualClock()
-    const after = vi.spyOn(clock, 'after')
-    let state: LimiterState | undefined
-    const ask = (request: ReservePermits): PermitReservation => {
-      const now = clock.now()
-      const decision = reservePermits(state, request, now, now)
-      state = decision.state
-      return { reserved: decision.reserved, earliest: now, latest: now }
-    }
-    const options = { limit: 1, per: '1h' } as const
-    const lock = (): never => {
-      throw new Error('it has no concurrency')
-    }
-    const limit = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask, lock }).limiter(
-      'api',
-      options,
-    )
-    await limit.acquire()
-    const before = after.mock.calls.length
-    const promise = await bytesEach(() => new Promise(() => undefined))
-    const waiting = await bytesEach(() => limit.acquire())
-    expect(waiting - promise).toBeLessThanOrEqual(200)
-    expect(after.mock.calls.length - before).toBeLessThanOrEqual(1)
-    expect((await limit.explain()).place).toBe(MANY)
   }, 60_000)
 
   test('leave nothing behind after any end of their wait', async () => {

@@ -2,7 +2,6 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import {
   existsSync,
-  mkdirSync,
   mkdtempSync,
   readdirSync,
   readlinkSync,
@@ -181,17 +180,6 @@ describe('a waiter', () => {
   test('is woken when the folder is removed by hand', async () => {
     await hold()
     expect(await waitsAfter(() => rmdirSync(`${file}.lock`))).toBeLessThan(500)
-  })
-
-  test('gets a lock that vanished with its directory when the directory is back, and fails until then', async () => {
-    await hold()
-    const [next, failing] = [lock(file, PATIENT), lock(file, { retries: [300] })]
-    await until('it waits', () => waiting() > 0)
-    rmSync(folder, { recursive: true })
-    await expect(failing).rejects.toMatchObject({ code: 'ENOENT' })
-    mkdirSync(folder)
-    await taking(next)
-    expect(notesLeft().filter(name => name.includes('queue-'))).toEqual([])
   })
 
   test('that is stopped does not keep those behind it from the lock', async () => {

@@ -1,26 +1,19 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { MutexService, MutexTimeoutError } from '../../apps/mutex/mutex-service.js'
 import { ClosedError, LostError, open, UnavailableError } from '../../src/index.js'
 import { builtProgram } from '../support/built-program.js'
 import { overlaps, type Interval } from '../../apps/chaos/check/intervals.js'
 import { runProgram } from '../support/run-program.js'
-import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { startRedis } from '../support/servers/redis.js'
 
 const TASKS = 10
 const UUID = '[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}'
 
-let redis: RedisServer
-
-beforeAll(async () => {
-  redis = await startRedis()
-})
-
-afterAll(async () => {
-  await redis.stop()
-})
+const redis = await startRedis()
+afterAll(() => redis.stop())
 
 function service(url: string, waitMillis = 10_000, log?: (line: string) => void): MutexService {
   const made = new MutexService({ url, leaseSeconds: 5, waitMillis, ...(log && { log }) })

@@ -1,25 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import type pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { pause, queued, soFar, timed } from '../../packages/conformance/src/time.js'
 import { open } from '../../src/index.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
 import { startPgBouncer } from '../support/servers/pgbouncer.js'
-import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+import { startPostgres } from '../support/servers/postgres.js'
 
-let server: PostgresServer
-let pool: pg.Pool
-
-beforeAll(async () => {
-  server = await startPostgres()
-  pool = server.pool({ max: 20 })
-})
-
-afterAll(async () => {
-  await pool.end()
-  await server.kill()
-})
+const server = await startPostgres()
+const pool = server.pool({ max: 20 })
+afterAll(() => pool.end().then(() => server.kill()))
 
 /** Returns a new schema and its URL. */
 function place(): { readonly url: string; readonly schema: string } {

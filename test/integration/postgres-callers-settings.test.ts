@@ -2,16 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { PGlite } from '@electric-sql/pglite'
 import pg from 'pg'
 import postgres from 'postgres'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { LostError, open, type Box, type SqlTransaction } from '../../src/index.js'
 import { pause } from '../../packages/conformance/src/time.js'
-import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+import { startPostgres } from '../support/servers/postgres.js'
 import { Tap } from '../support/postgres/tap.js'
 
-let server: PostgresServer
-beforeAll(async () => {
-  server = await startPostgres({ settings: { max_connections: '200' } })
-})
+const server = await startPostgres({ settings: { max_connections: '200' } })
 afterAll(() => server.kill())
 
 type Run = (text: string) => Promise<readonly object[]>

@@ -2,24 +2,21 @@ import { connect, createServer, type AddressInfo } from 'node:net'
 import { PGlite } from '@electric-sql/pglite'
 import pg from 'pg'
 import postgres from 'postgres'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../../packages/conformance/src/time.js'
 import { open, type Box } from '../../src/index.js'
 import { givenClients } from '../support/postgres/given-clients.js'
 import { open as openOverPostgres } from '../support/postgres/over-postgres.process.js'
-import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+import { startPostgres } from '../support/servers/postgres.js'
 
-let server: PostgresServer
+const server = await startPostgres()
+afterAll(() => server.kill())
+
 const opened: (() => unknown)[] = []
-
-beforeAll(async () => {
-  server = await startPostgres()
-})
 afterEach(async () => {
   for (const close of opened.splice(0).reverse()) await close()
 })
-afterAll(() => server.kill())
 
 /** Closes a box at the end of the test. */
 function kept(box: Box): Box {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
 import { until } from '../../packages/conformance/src/time.js'
 import { SCHEMA_REVISION } from '../../src/engines/postgres/schema.js'
 import { diagnose, open, UnavailableError, type Diagnosis } from '../../src/index.js'
@@ -13,18 +13,9 @@ import { CommandPlace } from './command-line.js'
 /** Makes the server wait for the disk, which test servers do not do by default. */
 const SAFE = { settings: { fsync: 'on' } }
 
-let server: PostgresServer
-let admin: pg.Pool
-
-beforeAll(async () => {
-  server = await startPostgres(SAFE)
-  admin = server.pool()
-})
-
-afterAll(async () => {
-  await admin.end()
-  await server.kill()
-})
+const server = await startPostgres(SAFE)
+const admin = server.pool()
+afterAll(() => admin.end().then(() => server.kill()))
 
 /** Creates a database in which the doctor finds no fault once a box has been opened. */
 async function database(on = admin, options = ''): Promise<string> {
@@ -129,13 +120,24 @@ test('a database without the schema is left without it', async () => {
   expect(await found(urlOf(name))).toEqual(['no-schema'])
 })
 
-test('a schema of a newer version is reported', async () => {
-  const name = await usedDatabase()
-  await query(
-    name,
+test.each([
+  [
+    'newer-schema',
     "create or replace function signalbox.version() returns int language sql as 'select 1000'",
-  )
-  expect(await found(urlOf(name))).toEqual(['newer-schema'])
+    /newer version/,
+  ],
+  [
+    'search-path',
+    'alter function signalbox.reserved_or_gone(text[], text[]) reset search_path',
+    /: reserved_or_gone$/,
+  ],
+  ['endless-transactions', 'alter database NAME reset idle_in_transaction_session_timeout', /./],
+  ['late-commit', 'alter database NAME set synchronous_commit = off', /./],
+])('%s is found after: %s', async (id, statement, how) => {
+  const name = await usedDatabase()
+  await query(name, statement.replace('NAME', name))
+  const { findings } = await diagnose(urlOf(name))
+  expect(findings).toMatchObject([{ id, how: expect.stringMatching(how) as string }])
 })
 
 test('a server before 13 is reported, and no box can be opened on it', async () => {
@@ -147,15 +149,6 @@ test('a server before 13 is reported, and no box can be opened on it', async () 
   const error = await open(url).catch((error: unknown) => error)
   expect(error).toBeInstanceOf(UnavailableError)
   expect((error as Error).message).toMatch(/is PostgreSQL 12\..*, and Signalbox needs 13 or later$/)
-})
-
-test('functions that do not set their search path are reported', async () => {
-  const name = await usedDatabase()
-  await query(name, 'alter function signalbox.reserved_or_gone(text[], text[]) reset search_path')
-  const { findings } = await diagnose(urlOf(name))
-  expect(findings).toMatchObject([
-    { id: 'search-path', how: expect.stringMatching(/: reserved_or_gone$/) as string },
-  ])
 })
 
 test('missing rights are reported', async () => {
@@ -177,15 +170,6 @@ test('missing rights are reported', async () => {
 test('a database with another encoding is reported', async () => {
   const name = await usedDatabase(admin, server, "encoding 'LATIN1' template template0")
   expect(await found(urlOf(name))).toEqual(['encoding'])
-})
-
-test('transactions that may stay open forever are reported, and values that are committed late', async () => {
-  const name = await usedDatabase()
-  await query(name, `alter database ${name} reset idle_in_transaction_session_timeout`)
-  expect(await found(urlOf(name))).toEqual(['endless-transactions'])
-  await query(name, `alter database ${name} set idle_in_transaction_session_timeout = '30s'`)
-  await query(name, `alter database ${name} set synchronous_commit = off`)
-  expect(await found(urlOf(name))).toEqual(['late-commit'])
 })
 
 test('settings of the server that lose data or leave dead rows are reported', async () => {

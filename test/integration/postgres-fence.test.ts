@@ -1,22 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { open, type Store } from '../../src/index.js'
 import { pause, soFar, until } from '../../packages/conformance/src/time.js'
 import { testCallersTransactions } from '../support/callers-transactions.js'
 import { stopHolder, within, type Fate } from '../support/postgres/stopped-holders.js'
-import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+import { startPostgres } from '../support/servers/postgres.js'
 
-let server: PostgresServer
-let pool: pg.Pool
-beforeAll(async () => {
-  server = await startPostgres({ settings: { max_prepared_transactions: '10' } })
-  pool = server.pool({ max: 20 })
-})
-afterAll(async () => {
-  await pool.end()
-  await server.kill()
-})
+const server = await startPostgres({ settings: { max_prepared_transactions: '10' } })
+const pool = server.pool({ max: 20 })
+afterAll(() => pool.end().then(() => server.kill()))
 
 /** Returns the URL of a new schema. */
 function place(): string {

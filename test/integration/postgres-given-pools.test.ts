@@ -1,22 +1,19 @@
 import type { EventEmitter } from 'node:events'
 import pg from 'pg'
 import postgres from 'postgres'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../../packages/conformance/src/time.js'
 import { open, type Box, type SqlTransaction } from '../../src/index.js'
-import { startPostgres, startStandby, type PostgresServer } from '../support/servers/postgres.js'
+import { startPostgres } from '../support/servers/postgres.js'
 
-let server: PostgresServer
+const server = await startPostgres()
+afterAll(() => server.kill())
+
 const opened: (() => unknown)[] = []
-
-beforeAll(async () => {
-  server = await startPostgres()
-})
 afterEach(async () => {
   for (const close of opened.splice(0).reverse()) await close()
 })
-afterAll(() => server.kill())
 
 /** A pool of the application that a box uses. */
 interface Given {
@@ -104,32 +101,6 @@ describe.each(kinds)('over $name', ({ make }) => {
     )
     for (const grant of await Promise.all(requests)) await grant.release()
     expect((await store.get('request 19'))?.value).toBe(19)
-  })
-
-  test('a box continues soon after its address has led to a standby', async () => {
-    await using standby = await startStandby(server.address.port)
-    await using proxy = await Proxy.start(server.address.port)
-    const given = make(server.url.replace(`:${server.address.port}`, `:${proxy.port}`), 1)
-    const box = await openOver(given.client)
-    const call = (): Promise<unknown> => box.mutex('failover').run(() => undefined, { wait: '1s' })
-    await call()
-    proxy.target = standby.address.port
-    proxy.cut()
-    await until('the standby rejects calls', () =>
-      call().then(
-        () => false,
-        (error: unknown) => String(error).includes('standby'),
-      ),
-    )
-    proxy.target = server.address.port
-    const since = performance.now()
-    await until('the primary executes calls', () =>
-      call().then(
-        () => true,
-        () => false,
-      ),
-    )
-    expect(performance.now() - since).toBeLessThan(10_000)
   })
 })
 

@@ -2,14 +2,11 @@ import { PGlite } from '@electric-sql/pglite'
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import postgres from 'postgres'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { open, type SqlTransaction } from '../../src/index.js'
-import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+import { startPostgres } from '../support/servers/postgres.js'
 
-let server: PostgresServer
-beforeAll(async () => {
-  server = await startPostgres()
-})
+const server = await startPostgres()
 afterAll(() => server.kill())
 
 /** A client that parses every column differently, with a function that makes a transaction with it. */

@@ -1,12 +1,9 @@
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { open, type Box } from '../../src/index.js'
-import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+import { startPostgres } from '../support/servers/postgres.js'
 
-let server: PostgresServer
-beforeAll(async () => {
-  server = await startPostgres()
-})
+const server = await startPostgres()
 afterAll(() => server.kill())
 
 const ARRAYS = ['bool[]', 'int4[]', 'int8[]', 'float8[]', 'text[]', 'uuid[]', 'name[]', 'json[]', 'jsonb[]']

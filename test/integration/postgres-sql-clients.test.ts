@@ -1,26 +1,20 @@
 import { PGlite } from '@electric-sql/pglite'
 import pg from 'pg'
 import postgres from 'postgres'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
+import { until } from '../../packages/conformance/src/time.js'
 import { systemClock } from '../../src/base/clock.js'
 import { overPg, overPostgres } from '../../src/engines/postgres/clients/installed-client.js'
 import { detectClient } from '../../src/engines/postgres/clients/detect-client.js'
 import type { SqlClient } from '../../src/engines/postgres/clients/sql-client.js'
 import { parsePostgresUrl } from '../../src/engines/postgres/postgres-url.js'
 import { givenClients } from '../support/postgres/given-clients.js'
-import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+import { startPostgres } from '../support/servers/postgres.js'
 
 const TABLE = 'create table written (text text)'
 
-let server: PostgresServer
-
-beforeAll(async () => {
-  server = await startPostgres()
-  const client = new pg.Client(server.address)
-  await client.connect()
-  await client.query(TABLE)
-  await client.end()
-})
+const server = await startPostgres()
+await server.query(TABLE)
 afterAll(async () => {
   await server.kill()
   await (await pglite)?.close()
@@ -98,9 +92,8 @@ describe.each(served)('over $name', ({ name, connect }) => {
   test('losing a connection within a transaction ends that transaction, and nothing else', async () => {
     await using opened = await disposable(connect())
     const lost = opened.sql.transaction(async query => {
-      const pid = await query('select pg_backend_pid()::text', [])
       const slept = query('select pg_sleep(10)::text', [])
-      setTimeout(() => void terminate(String(pid)), 50)
+      void terminateSleepers()
       await slept
     })
     await expect(lost).rejects.toMatchObject({ isUnclear: false })
@@ -111,7 +104,7 @@ describe.each(served)('over $name', ({ name, connect }) => {
   test('a statement whose connection is lost is indeterminate', async () => {
     await using opened = await disposable(connect())
     const slept = opened.sql.query(`select pg_sleep(10)::text, $1::text`, ['to be lost'])
-    setTimeout(() => void terminateSleepers(), 100)
+    void terminateSleepers()
     await expect(slept).rejects.toMatchObject({ isUnclear: true })
   })
 })
@@ -137,18 +130,9 @@ async function disposable(opening: Promise<Opened>) {
   return { ...opened, [Symbol.asyncDispose]: opened.close }
 }
 
-async function terminate(pid: string): Promise<void> {
-  const client = new pg.Client(server.address)
-  await client.connect()
-  await client.query('select pg_terminate_backend($1)', [pid])
-  await client.end()
-}
-
+/** Waits for statements that sleep, and ends their connections. */
 async function terminateSleepers(): Promise<void> {
-  const client = new pg.Client(server.address)
-  await client.connect()
-  await client.query(
-    `select pg_terminate_backend(pid) from pg_stat_activity where query like 'select pg_sleep%'`,
-  )
-  await client.end()
+  const terminate = `select pg_terminate_backend(pid) from pg_stat_activity
+    where state = 'active' and query like 'select pg_sleep%'`
+  await until('a statement sleeps', async () => (await server.query(terminate)).length > 0)
 }

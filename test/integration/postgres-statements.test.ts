@@ -1,14 +1,10 @@
 import { PGlite } from '@electric-sql/pglite'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
 import { queued, until } from '../../packages/conformance/src/time.js'
 import { open } from '../../src/index.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
 
-let server: PostgresServer
-
-beforeAll(async () => {
-  server = await startPostgres()
-})
+const server = await startPostgres()
 afterAll(() => server.kill())
 
 /** Waits until this many statements wait for a row. */

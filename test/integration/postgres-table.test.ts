@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { Random } from '../../packages/conformance/src/random.js'
 import type { Claim } from '../../src/engine/claim.js'
 import type {
@@ -12,7 +12,7 @@ import { open, type Grant } from '../../src/index.js'
 import { until } from '../../packages/conformance/src/time.js'
 import { lockRequest } from '../support/lock-request.js'
 import { PostgresTablePorts } from '../support/postgres/table-port.js'
-import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+import { startPostgres } from '../support/servers/postgres.js'
 import { compareHistories } from '../support/table-histories.js'
 import { SESSIONS, type Session, type TablePort } from '../support/table-world.js'
 
@@ -21,18 +21,9 @@ const GROUPS = [['a'], ['b', 'c'], ['d', 'e', 'f'], ['g'], ['h', 'i'], ['j']]
 
 const TERMS = { lease: 1_000_000, wait: Infinity }
 
-let server: PostgresServer
-let ports: PostgresTablePorts
-
-beforeAll(async () => {
-  server = await startPostgres()
-  ports = new PostgresTablePorts(server)
-})
-
-afterAll(async () => {
-  await ports[Symbol.asyncDispose]()
-  await server.kill()
-})
+const server = await startPostgres()
+const ports = new PostgresTablePorts(server)
+afterAll(() => ports[Symbol.asyncDispose]().then(() => server.kill()))
 
 describe.each(['alone', 'together', 'again'] as const)('operations that are sent %s', way => {
   test.each([

@@ -1,31 +1,23 @@
 import { chownSync, chmodSync, rmSync } from 'node:fs'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, describe, expect, test, vi } from 'vitest'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { until } from '../../packages/conformance/src/time.js'
 import { open, type Box } from '../../src/index.js'
 import { open as openOverPostgres } from '../support/postgres/over-postgres.process.js'
-import { makeCertificate, type Certificate } from '../support/servers/certificate.js'
+import { makeCertificate } from '../support/servers/certificate.js'
 import { startPostgres, startStandby, type PostgresServer } from '../support/servers/postgres.js'
 import { silentPort } from '../support/servers/silent-port.js'
 import { unprivileged } from '../support/servers/unprivileged.js'
 
-let certificate: Certificate
-let other: Certificate
-let plain: PostgresServer
-let secure: PostgresServer
-
-beforeAll(async () => {
-  certificate = makeCertificate()
-  other = makeCertificate()
-  // The user of the server must own its key.
-  if (unprivileged)
-    for (const path of [certificate.folder, certificate.certificate, certificate.key])
-      chownSync(path, unprivileged.uid, unprivileged.gid)
-  chmodSync(certificate.key, 0o600)
-  plain = await startPostgres()
-  secure = await startPostgres({
-    settings: { listen_addresses: '127.0.0.1,127.0.0.2', ...encrypting() },
-  })
+const [certificate, other] = [makeCertificate(), makeCertificate()]
+// The user of the server must own its key.
+if (unprivileged)
+  for (const path of [certificate.folder, certificate.certificate, certificate.key])
+    chownSync(path, unprivileged.uid, unprivileged.gid)
+chmodSync(certificate.key, 0o600)
+const plain = await startPostgres()
+const secure = await startPostgres({
+  settings: { listen_addresses: '127.0.0.1,127.0.0.2', ...encrypting() },
 })
 afterAll(async () => {
   await Promise.all([plain.kill(), secure.kill()])
@@ -115,16 +107,6 @@ describe.each(packages)('over $name', ({ name, connect }) => {
     const query = 'sslmode=require&channel_binding=require'
     expect(await isEncrypted(secure, `${query}&sslrootcert=${certificate.certificate}`)).toEqual([true])
     await expect(connect(`${secure.url}?${query}`)).rejects.toThrow('self-signed certificate')
-  })
-
-  test('URLs of hosted databases and of Prisma work', async () => {
-    await plain.query('create table if not exists public.locks (id int)')
-    const query = 'schema=public&pgbouncer=true&connection_limit=1&pool_timeout=0&connect_timeout=10'
-    await using box = await connect(
-      `${plain.url}?${query}&target_session_attrs=read-write&client_encoding=utf8`,
-    )
-    await box.store('s').put('prisma', name)
-    expect((await box.store('s').get('prisma'))?.value).toBe(name)
   })
 
   test('options reach the server', async () => {
