@@ -5,10 +5,12 @@ import { networkInterfaces } from 'node:os'
 import express from 'express'
 import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
 import { Hono } from 'hono'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { open, type Box, type Grant } from 'signalbox'
 import type * as consoleLibrary from '../../packages/console/src/index.js'
 import type { StateMessage } from '../../packages/console/src/messages.js'
+import { quorumUrl } from '../support/servers/quorum.js'
+import { startRedisServers } from '../support/servers/redis.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 import { ask, startConsole, type Answer, type Question, type RunningConsole } from './console-place.js'
 
@@ -304,6 +306,20 @@ describe('the handlers of signalbox-console', () => {
     locks.close()
     for (let part = await reader.read(); !part.done; part = await reader.read()) void part
     expect((await app.request(base)).status).toBe(503)
+  })
+
+  test('show locks of an engine that has neither values nor limits, and say that it has none', async () => {
+    const redis = await startRedisServers(3)
+    onTestFinished(() => Promise.all(redis.map(server => server.stop())).then(() => undefined))
+    await using box = await open(quorumUrl(redis))
+    await box.mutex('a').acquire()
+    const locks = consoleOf(box)
+    const port = await served(createServer(locks.node))
+    const state = await stateAt(`http://127.0.0.1:${port}/events`, sameOrigin)
+    expect(state).toMatchObject({ engine: box.engine, keys: [{ key: 'a' }] })
+    for (const path of ['/stores', '/value?store=a&key=b', '/values?store=a'])
+      expect((await ask(port, path, { headers: sameOrigin })).status, path).toBe(400)
+    locks.close()
   })
 
   test('reject options that are not valid', async () => {

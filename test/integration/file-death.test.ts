@@ -22,27 +22,6 @@ function socketsIn(folder: string): string[] {
   return readdirSync(folder).filter(name => name.endsWith('.box'))
 }
 
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1]!
-}
-
-test('what a killed process held is free at once', async () => {
-  const here = place()
-  const watcher = await here.box()
-  const waiter = await here.process()
-  const times: number[] = []
-  for (let kill = 0; kill < 9; kill++) {
-    const holder = await here.process()
-    await holder.mutex('it', ['a', 'b'], LONG)
-    const waiting = waiter.mutex('it', ['a', 'b'], LONG)
-    await queued(watcher, 'a', 1)
-    times.push(await handOver(holder, waiting))
-    await waiter.release('it')
-  }
-  expect(median(times)).toBeLessThan(100)
-  expect(Math.max(...times)).toBeLessThan(500)
-})
-
 test('what several boxes of a killed process held is free at once', async () => {
   const here = place()
   const watcher = await here.box()

@@ -37,18 +37,17 @@ function expectUntouched(before: readonly string[]): void {
 }
 
 describe('an unfit place is refused with a reason', () => {
-  test('a file where the folder should be', async () => {
+  test('a file where the folder should be, or a folder that can not be created', async () => {
     writeFileSync(join(folder, 'file'), '')
     await expect(open(`file:${folder}/file`)).rejects.toThrow(UnavailableError)
     await expect(open(`file:${folder}/file/below`)).rejects.toThrow('the path is not a folder')
+    await expect(open('file:/proc/signalbox')).rejects.toThrow(UnavailableError)
   })
 
-  test('a file that is not a database', async () => {
+  test('a file that is not a database, or a database of another program', async () => {
     writeFileSync(join(folder, 'signalbox.db'), 'x'.repeat(5000))
     await expect(open(`file:${folder}`)).rejects.toThrow('signalbox.db is not a SQLite database')
-  })
-
-  test('a database of another program', async () => {
+    rmSync(join(folder, 'signalbox.db'))
     await sql('create table theirs (id integer)')
     const opening = open(`file:${folder}`)
     await expect(opening).rejects.toThrow(InvalidArgumentError)
@@ -59,10 +58,6 @@ describe('an unfit place is refused with a reason', () => {
     await (await open(`file:${folder}`)).close()
     await sql('pragma user_version = 99')
     await expect(open(`file:${folder}`)).rejects.toThrow(/layout 99 .* layout 2/)
-  })
-
-  test('a folder that can not be created', async () => {
-    await expect(open('file:/proc/signalbox')).rejects.toThrow(UnavailableError)
   })
 })
 

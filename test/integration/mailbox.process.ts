@@ -4,7 +4,6 @@
  *
  * - echo: sends each message back to the address before the first space of the message
  * - listen: ignores messages
- * - close: closes its mailbox and exits, at the first byte of standard input
  * - flood: sends more messages to the addresses than fit into the buffers of a receiver that does not read, watches them,
  *   and has nothing left to do after the first byte of standard input
  */
@@ -21,19 +20,11 @@ const mailbox = await Mailbox.open(
   systemClock,
 )
 
-switch (mode) {
-  case 'flood':
-    for (const address of addresses) {
-      mailbox.watch(address, () => process.exit(1))
-      for (let number = 0; number < 10_000; number++)
-        void mailbox.send(address, `${mailbox.address} ${number}`)
-    }
-    process.stdin.once('data', () => process.stdin.destroy())
-    break
-  case 'close':
-    process.stdin.once('data', () => void mailbox.close().then(() => process.exit()))
-    break
-  default:
-    process.stdin.resume()
-}
+if (mode === 'flood') {
+  for (const address of addresses) {
+    mailbox.watch(address, () => process.exit(1))
+    for (let number = 0; number < 10_000; number++) void mailbox.send(address, `${mailbox.address} ${number}`)
+  }
+  process.stdin.once('data', () => process.stdin.destroy())
+} else process.stdin.resume()
 process.stdout.write(`${mailbox.address}\n`)

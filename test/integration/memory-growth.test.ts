@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Box } from '../../src/box.js'
-import { systemClock, VirtualClock } from '../../src/base/clock.js'
+import { systemClock } from '../../src/base/clock.js'
 import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
-import { MemoryState } from '../../src/engine/kit/memory-state.js'
 import { memoryInUse } from '../support/heap.js'
 
 /** Returns the megabytes in use after a garbage collection. */
@@ -82,21 +81,4 @@ describe('nothing grows per key ever used', () => {
     expect(space.listeners.size).toBe(0)
     expect(space.state.keys('')).toEqual([])
   }, 60_000)
-})
-
-describe('ids of transactions', () => {
-  test('they are forgotten after their retention', () => {
-    const clock = new VirtualClock()
-    const state = new MemoryState(0, clock)
-    for (let index = 0; index < 20_000; index++) {
-      state.record(`key ${index}`, 'id', 1000)
-      clock.advance(1)
-    }
-    const recorded = state.recorded(
-      Array.from({ length: 20_000 }, (_, index) => ({ key: `key ${index}`, id: 'id' })),
-    )
-    // Only IDs since the last sweep stay longer than their retention.
-    expect(recorded.filter(Boolean).length).toBeLessThan(10_000)
-    expect(recorded.slice(-1000)).toEqual(Array.from({ length: 1000 }, () => true))
-  })
 })

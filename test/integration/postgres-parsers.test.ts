@@ -1,4 +1,3 @@
-import { PGlite } from '@electric-sql/pglite'
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import postgres from 'postgres'
@@ -52,17 +51,6 @@ const makers: readonly (readonly [name: string, make: () => OddClient])[] = [
       }
     },
   ],
-  [
-    'a PGlite',
-    () => {
-      const pglite = new PGlite({ parsers: { 16: odd, 23: odd, 25: odd, 114: odd } as never })
-      return {
-        client: pglite,
-        transaction: work => pglite.transaction(work),
-        close: () => pglite.close(),
-      }
-    },
-  ],
 ]
 
 describe.each(makers)('%s that parses types differently', (_, make) => {
@@ -75,12 +63,10 @@ describe.each(makers)('%s that parses types differently', (_, make) => {
       await box.mutex('a').run(async grant => {
         await transaction(async within => {
           await grant.fence(within)
-          // A box over a PGlite supports no transactions of callers.
-          if (client instanceof PGlite) return
           await store.transaction(['key'], tx => tx.put('key', tx.get<number>('key')! + 1), { in: within })
         })
       })
-      expect((await store.get('key'))?.value).toBe(client instanceof PGlite ? 1 : 2)
+      expect((await store.get('key'))?.value).toBe(2)
       expect(await box.limiter('api', { limit: 1, per: '1s' }).tryAcquire()).toBeDefined()
     }
     await close()

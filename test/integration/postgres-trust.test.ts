@@ -117,8 +117,6 @@ describe('a box refuses its own schema', () => {
       'alter function signalbox.clock() owner to mallory',
     ],
     ['the table signalbox.data belongs to mallory', 'alter table signalbox.data owner to mallory'],
-    ['the view signalbox.locks belongs to mallory', 'alter view signalbox.locks owner to mallory'],
-    ['the sequence signalbox.ids belongs to mallory', 'alter sequence signalbox.ids owner to mallory'],
     ['the composite type signalbox.claim belongs to mallory', 'alter type signalbox.claim owner to mallory'],
     [
       'the function signalbox.decide(integer) belongs to mallory',
@@ -131,7 +129,6 @@ describe('a box refuses its own schema', () => {
     ],
     ['every role may create objects in the schema signalbox', 'grant create on schema signalbox to public'],
     ['mallory may add triggers to the table signalbox.data', 'grant all on signalbox.data to mallory'],
-    ['mallory may add triggers to the view signalbox.locks', 'grant trigger on signalbox.locks to mallory'],
     [
       'the function public.trap() belongs to mallory, and the trigger t on signalbox.data uses it',
       `create function public.trap() returns trigger language plpgsql as $$ begin return new; end $$;
@@ -140,15 +137,7 @@ describe('a box refuses its own schema', () => {
     ],
     ...[
       ['rule "_RETURN" on signalbox.spies', 'create view signalbox.spies as select public.spy()'],
-      [
-        'rule r on signalbox.data',
-        'create rule r as on update to signalbox.data do also select public.spy()',
-      ],
       ['policy p on signalbox.data', 'create policy p on signalbox.data using (public.spy())'],
-      [
-        'table constraint c on signalbox.data',
-        'alter table signalbox.data add constraint c check (public.spy())',
-      ],
       [
         'default value for signalbox.data.spied',
         'alter table signalbox.data add spied bool default public.spy()',
@@ -201,10 +190,6 @@ describe('a box refuses its own schema', () => {
      create index on signalbox.data (name public.spied); alter function public.compared(text, text) owner to mallory`,
     ],
     [
-      'the function public.spy() belongs to mallory, and the index ',
-      `${SPY}; alter table signalbox.data add constraint c exclude (public.spy() with =) where (false); alter function public.spy() owner to mallory`,
-    ],
-    [
       `the table public.copies belongs to mallory, and the rule r on signalbox.data uses it`,
       `create table public.copies (n int); create rule r as on delete to signalbox.data do also insert into public.copies values (1);
      alter table public.copies owner to mallory`,
@@ -220,10 +205,6 @@ describe('a box refuses its own schema', () => {
     [
       `the table public.referring belongs to mallory, and its foreign key referring_name_fkey refers to signalbox.data`,
       `${KEY}; alter table public.referring owner to mallory`,
-    ],
-    [
-      'the function public.trap() belongs to mallory, and the trigger t on public.referring uses it',
-      `${KEY}; ${trapOn('public.referring')}`,
     ],
     [
       'mallory may add triggers to the table public.referring',
