@@ -77,7 +77,7 @@ test('web-farm: of two processes that are asked at once, one charges an invoice'
 })
 
 /** Runs an example in one process for each list of arguments, all at once. Returns their output. */
-async function runAll(name: string, lists: readonly (readonly string[])[]): Promise<string[]> {
+async function runAll(name: string, ...lists: readonly (readonly string[])[]): Promise<string[]> {
   const ends = await Promise.all(lists.map(argv => start(name, argv).ended))
   for (const end of ends) expect(end).toMatchObject({ status: 0, stderr: '' })
   return ends.map(({ stdout }) => stdout)
@@ -87,10 +87,7 @@ const NOTES = Array.from({ length: 6 }, (_, index) => `note ${index}`)
 
 test('lockfile: no line of several writers is lost', async () => {
   const file = join(reapedFolder('examples'), 'notes.txt')
-  await runAll(
-    'lockfile',
-    NOTES.map(note => [file, note]),
-  )
+  await runAll('lockfile', ...NOTES.map(note => [file, note]))
   expect(readFileSync(file, 'utf8').trim().split('\n').sort()).toEqual(NOTES)
 })
 
@@ -98,10 +95,7 @@ test('several-locks: transfers in both directions neither deadlock nor lose mone
   const folder = reapedFolder('examples')
   for (const name of ['anna', 'ben']) writeFileSync(join(folder, name), '100')
   const transfers = NOTES.map((_, index) => (index % 2 === 0 ? ['anna', 'ben'] : ['ben', 'anna']))
-  await runAll(
-    'several-locks',
-    transfers.map(names => [folder, ...names, '5']),
-  )
+  await runAll('several-locks', ...transfers.map(names => [folder, ...names, '5']))
   expect(['anna', 'ben'].map(name => readFileSync(join(folder, name), 'utf8'))).toEqual(['100', '100'])
   const tooMuch = await start('several-locks', [folder, 'anna', 'ben', '1000']).ended
   expect(tooMuch.stderr).toContain('anna has only 100')
@@ -109,12 +103,9 @@ test('several-locks: transfers in both directions neither deadlock nor lose mone
 
 test('web-locks: of notes that six processes add at once, none is lost', async () => {
   const folder = reapedFolder('examples')
-  const said = await runAll(
-    'web-locks',
-    NOTES.map(note => [folder, 'add', note]),
-  )
+  const said = await runAll('web-locks', ...NOTES.map(note => [folder, 'add', note]))
   expect(said.sort()).toEqual(NOTES.map((_, index) => `${index + 1} notes\n`))
-  const [list] = await runAll('web-locks', [[folder, 'list']])
+  const [list] = await runAll('web-locks', [folder, 'list'])
   expect(list!.trim().split('\n').sort()).toEqual(NOTES)
 })
 

@@ -46,12 +46,7 @@ test('what several boxes of a killed process held is free at once', async () => 
 test('the waiter behind one that gave up notices the death of the holder', async () => {
   const here = place()
   const watcher = await here.box()
-  const [first, second, third, fourth] = (await here.processes(4)) as [
-    RemoteBox,
-    RemoteBox,
-    RemoteBox,
-    RemoteBox,
-  ]
+  const [first, second, third, fourth] = await here.fourProcesses()
   await first.mutex('it', ['a'], LONG)
   const next = second.mutex('it', ['a'], LONG)
   await queued(watcher, 'a', 1)
@@ -71,7 +66,7 @@ test('the waiter behind one that gave up notices the death of the holder', async
 test('of several keys, the death of a later holder of any of them is noticed', async () => {
   const here = place()
   const watcher = await here.box()
-  const [a, b, later, both] = (await here.processes(4)) as [RemoteBox, RemoteBox, RemoteBox, RemoteBox]
+  const [a, b, later, both] = await here.fourProcesses()
   await a.mutex('it', ['a'], LONG)
   await b.mutex('it', ['b'], LONG)
   const next = later.mutex('it', ['b'], LONG)
@@ -88,15 +83,15 @@ test('of several keys, the death of a later holder of any of them is noticed', a
 test('the death of any of several readers lets the writer in', async () => {
   const here = place()
   const watcher = await here.box()
-  const readers = await here.processes(4)
+  const readers = await here.fourProcesses()
   for (const [place, reader] of readers.entries()) {
     await reader.call('acquire', 'it', [{ key: 'a', mode: 'shared' }], { ...LONG, label: `reader ${place}` })
   }
   const writer = await here.process()
   const waiting = writer.mutex('it', ['a'], LONG)
   await queued(watcher, 'a', 1)
-  for (const reader of [readers[0]!, readers[3]!, readers[1]!]) await reader.release('it')
-  expect(await handOver(readers[2]!, waiting)).toBeLessThan(500)
+  for (const reader of [readers[0], readers[3], readers[1]]) await reader.release('it')
+  expect(await handOver(readers[2], waiting)).toBeLessThan(500)
 })
 
 test.each([
