@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { loadSqlite } from '../../src/engines/file/driver.js'
 import { pause, until } from '../../packages/conformance/src/time.js'
+import { failure } from '../support/failure.js'
 import { place } from '../support/file/places.js'
 import type { RemoteBox } from '../support/file/remote-box.js'
 import { smallDisk, type SmallDisk } from '../support/file/small-disk.js'
@@ -64,10 +65,9 @@ describe.runIf(process.platform === 'linux')('a full disk', () => {
     disk.fill()
     while ((await put()) === 'done') expect(outcomes.length).toBeLessThan(5000)
     for (let count = 0; count < 10; count++) await put()
-    await expect(one.call('put', 's', 'large', KILOBYTE.repeat(100))).rejects.toMatchObject({
-      code: 'UNAVAILABLE',
-      message: expect.stringContaining('the disk is full') as string,
-    })
+    await expect(one.call('put', 's', 'large', KILOBYTE.repeat(100))).rejects.toMatchObject(
+      failure('UNAVAILABLE', 'the disk is full'),
+    )
     disk.free()
     expect(await put()).toBe('done')
     for (const [index, outcome] of outcomes.entries()) {
@@ -134,10 +134,7 @@ describe.runIf(process.platform === 'linux')('a full disk', () => {
     const { disk, one, other } = await start()
     await one.mutex('it', ['key'], LONG)
     await fill(disk, other)
-    const full = {
-      code: 'UNAVAILABLE',
-      message: expect.stringContaining('the disk is full') as string,
-    }
+    const full = failure('UNAVAILABLE', 'the disk is full')
     await expect(other.mutex('new', ['other key'], LONG)).rejects.toMatchObject(full)
     await expect(one.release('it')).rejects.toMatchObject(full)
     disk.free()
@@ -150,10 +147,7 @@ describe.runIf(process.platform === 'linux')('a full disk', () => {
     const { enter } = disk
     const open = (): Promise<RemoteBox> => here.process(`file:${disk.folder}/signalbox`, { enter })
     disk.fill()
-    await expect(open()).rejects.toMatchObject({
-      code: 'UNAVAILABLE',
-      message: expect.stringContaining('the disk is full') as string,
-    })
+    await expect(open()).rejects.toMatchObject(failure('UNAVAILABLE', 'the disk is full'))
     disk.free()
     await (await open()).call('put', 's', 'key', 'value')
   })

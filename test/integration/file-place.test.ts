@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { InvalidArgumentError, open, UnavailableError } from 'signalbox'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { loadSqlite } from '../../src/engines/file/driver.js'
+import { failure } from '../support/failure.js'
 import { place } from '../support/file/places.js'
 import type { Start } from '../support/file/remote-box.js'
 import { smallDisk } from '../support/file/small-disk.js'
@@ -135,15 +136,13 @@ describe.runIf(process.platform === 'linux')('a place without write access is re
     await (await open(url)).close()
     const before = readdirSync(folder)
     chmodSync(folder, 0o555)
-    expect(await refusal(url, { user })).toMatchObject({
-      code: 'UNAVAILABLE',
-      message: expect.stringMatching(/may not be written|can not be/) as string,
-    })
+    expect(await refusal(url, { user })).toMatchObject(
+      failure('UNAVAILABLE', /may not be written|can not be/),
+    )
     expectUntouched(before)
-    await expect(refusal(`${url}/below`, { user })).resolves.toMatchObject({
-      code: 'UNAVAILABLE',
-      message: expect.stringContaining('the folder may not be written') as string,
-    })
+    await expect(refusal(`${url}/below`, { user })).resolves.toMatchObject(
+      failure('UNAVAILABLE', 'the folder may not be written'),
+    )
   })
 })
 

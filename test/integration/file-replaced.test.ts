@@ -3,16 +3,14 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { pause, until } from '../../packages/conformance/src/time.js'
 import { FILES } from '../../src/engines/file/folder.js'
+import { failure } from '../support/failure.js'
 import { place, type Place } from '../support/file/places.js'
 import type { RemoteBox, Start } from '../support/file/remote-box.js'
 
 /** A user without permissions. */
 const USER = 65_534
 
-const REPLACED = {
-  code: 'UNAVAILABLE',
-  message: expect.stringMatching(/was deleted, moved or replaced/) as string,
-}
+const REPLACED = failure('UNAVAILABLE', /was deleted, moved or replaced/)
 
 /** Opens the folder in another process, puts a value and closes the box. Returns the outcome. */
 async function laterPut(here: Place, url = here.url): Promise<unknown> {

@@ -3,6 +3,7 @@ import { afterAll, describe, expect, test, vi } from 'vitest'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { until } from '../../packages/conformance/src/time.js'
 import { open, type Box } from '../../src/index.js'
+import { failure } from '../support/failure.js'
 import { open as openOverPostgres } from '../support/postgres/over-postgres.process.js'
 import { makeCertificate } from '../support/servers/certificate.js'
 import { startPostgres, startStandby, type PostgresServer } from '../support/servers/postgres.js'
@@ -78,10 +79,9 @@ describe.each(packages)('over $name', ({ name, connect }) => {
 
   test('a certificate of an unknown authority is rejected', async () => {
     for (const query of ['sslmode=verify-full', `sslmode=verify-ca&sslrootcert=${other.certificate}`])
-      await expect(connect(`${secure.url}?${query}`)).rejects.toMatchObject({
-        code: 'UNAVAILABLE',
-        message: expect.stringMatching(/self-signed certificate|unable to verify|signature/) as string,
-      })
+      await expect(connect(`${secure.url}?${query}`)).rejects.toMatchObject(
+        failure('UNAVAILABLE', /self-signed certificate|unable to verify|signature/),
+      )
   })
 
   test('only verify-full rejects a certificate for another host', async () => {
@@ -89,18 +89,14 @@ describe.each(packages)('over $name', ({ name, connect }) => {
       const url = `${secure.url}?sslmode=${mode}&sslrootcert=${certificate.certificate}`
       return connect(url.replace('127.0.0.1', '127.0.0.2'))
     }
-    await expect(byAddress('verify-full')).rejects.toMatchObject({
-      code: 'UNAVAILABLE',
-      message: expect.stringContaining('127.0.0.2') as string,
-    })
+    await expect(byAddress('verify-full')).rejects.toMatchObject(failure('UNAVAILABLE', '127.0.0.2'))
     await (await byAddress('verify-ca')).close()
   })
 
   test('an error names a missing file', async () => {
-    await expect(connect(`${secure.url}?sslrootcert=/none/ca.pem`)).rejects.toMatchObject({
-      code: 'INVALID_ARGUMENT',
-      message: expect.stringContaining('sslrootcert takes the path of a file') as string,
-    })
+    await expect(connect(`${secure.url}?sslrootcert=/none/ca.pem`)).rejects.toMatchObject(
+      failure('INVALID_ARGUMENT', 'sslrootcert takes the path of a file'),
+    )
   })
 
   test('channel_binding=require verifies the certificate', async () => {
@@ -127,10 +123,7 @@ describe.each(packages)('over $name', ({ name, connect }) => {
     const ports = [await freePort(), await freePort()]
     const url = `postgres://me:secret@127.0.0.1:${ports[0]!},127.0.0.1:${ports[1]!}/app`
     const error: unknown = await connect(url).catch((reason: unknown) => reason)
-    expect(error).toMatchObject({
-      code: 'UNAVAILABLE',
-      message: expect.stringContaining('ECONNREFUSED') as string,
-    })
+    expect(error).toMatchObject(failure('UNAVAILABLE', 'ECONNREFUSED'))
     expect(everything(error)).not.toContain('secret')
   })
 
@@ -144,7 +137,7 @@ describe.each(packages)('over $name', ({ name, connect }) => {
   })
 
   test('an invalid port is rejected at once', async () => {
-    const refused = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('1 to 65535') as string }
+    const refused = failure('INVALID_ARGUMENT', '1 to 65535')
     await expect(async () => connect('postgres://127.0.0.1:99999/app')).rejects.toMatchObject(refused)
     vi.stubEnv('PGPORT', '99999')
     await expect(async () => connect('postgres://127.0.0.1/app')).rejects.toMatchObject(refused)

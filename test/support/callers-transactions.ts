@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { InvalidArgumentError, LostError, UnavailableError, type Box, type Claim } from '../../src/index.js'
 import type { SqlTransaction } from '../../src/engine/contract.js'
 import { queued, soFar } from '../../packages/conformance/src/time.js'
+import { failure } from './failure.js'
 
 /** A client of the caller. Its transactions bind grants and write values. */
 export type CallersClient = Extract<SqlTransaction, { query: unknown }> & {
@@ -147,7 +148,7 @@ export function testCallersTransactions(open: () => Promise<CallersPlace>): void
     await using place = await open()
     const store = place.box.store('s')
     const client = await place.client()
-    const refused = (why: string) => ({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(why) })
+    const refused = (why: string) => failure('INVALID_ARGUMENT', why)
     const write = (to: CallersClient) => store.transaction(['key'], tx => tx.put('key', 1), { in: to })
     await using grant = await place.box.mutex('key').acquire()
     await expect(grant.fence(client)).rejects.toMatchObject(refused('has begun none'))
