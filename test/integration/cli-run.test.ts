@@ -4,7 +4,7 @@ import { describe, expect, test, vi } from 'vitest'
 import type { Box } from '../../src/index.js'
 import { queued } from '../../packages/conformance/src/time.js'
 import { startRedis } from '../support/servers/redis.js'
-import { CommandPlace, PATIENCE } from './command-line.js'
+import { CommandPlace, PATIENCE, type End } from './command-line.js'
 
 /** Returns the token of the key's holder, as soon as there is one. */
 async function tokenOf(box: Box, key: string): Promise<bigint> {
@@ -231,28 +231,15 @@ describe.concurrent('lead', () => {
 describe.concurrent('limit', () => {
   test('keeps all processes together within the rate', async () => {
     await using place = new CommandPlace()
-    const ends = await Promise.all(
-      [1, 2, 3, 4].map(() =>
-        place.signalbox(
-          'limit',
-          'api',
-          '--rate',
-          '2/h',
-          '--wait',
-          '0s',
-          '--',
-          'sh',
-          '-c',
-          'echo ran; exit 4',
-        ),
-      ),
-    )
+    const limit = (...argv: string[]): Promise<End> => place.signalbox('limit', 'api', '--rate', ...argv)
+    const command = ['--wait', '0s', '--', 'sh', '-c', 'echo ran; exit 4']
+    const ends = await Promise.all([1, 2, 3, 4].map(() => limit('2/h', ...command)))
     expect(ends.map(({ status }) => status).sort()).toEqual([4, 4, 75, 75])
     expect(ends.map(({ stdout }) => stdout).join('')).toBe('ran\nran\n')
     const usage = await Promise.all([
-      place.signalbox('limit', 'api', '--rate', '2/h'),
-      place.signalbox('limit', 'api', '--rate', '2/h', '--per-line', '--', 'true'),
-      place.signalbox('limit', 'api', '--rate', '2', '--', 'true'),
+      limit('2/h'),
+      limit('2/h', '--per-line', '--', 'true'),
+      limit('2', '--', 'true'),
     ])
     expect(usage.map(({ status }) => status)).toEqual([2, 2, 2])
   })

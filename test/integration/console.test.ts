@@ -146,10 +146,10 @@ describe('signalbox console', () => {
       const headers = { Authorization: `Bearer ${secret}`, 'Sec-Fetch-Site': 'same-origin' }
       expect(await stateAt(`${url}events`, headers)).toMatchObject({ keys: [{ key: 'invoice' }] })
     }
-    for (const host of ['', 'http://0.0.0.0', '192.0.2.1']) {
+    for (const host of ['', 'http://0.0.0.0']) {
       const { status, stderr } = await place.signalbox('console', '--host', host)
       expect(status, host).not.toBe(0)
-      expect(stderr, host).toMatch(/must be an IP address or the name|can't serve on 192\.0\.2\.1:0/)
+      expect(stderr, host).toContain('must be an IP address or the name')
     }
   })
 

@@ -1,5 +1,5 @@
 import * as hazelcast from 'hazelcast-client'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { Box } from '../../src/box.js'
 import { systemClock } from '../../src/base/clock.js'
 import { HazelcastEngine } from '../../packages/hazelcast/src/hazelcast-engine.js'
@@ -9,23 +9,22 @@ import { pause, timed, until } from '../../packages/conformance/src/time.js'
 import { failure } from '../support/failure.js'
 import { eventually } from '../support/hazelcast/eventually.js'
 import { foreignClient } from '../support/hazelcast/foreign-map.js'
-import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
+import { startHazelcast, TEST_CLUSTER } from '../support/servers/hazelcast.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 
 /** Maximum time until a fault is reported or over, in milliseconds. Far more than needed. */
 const BOUND = 20_000
 
+const proxy = await Proxy.start(0)
+const server = await startHazelcast({ publicPort: proxy.port })
+proxy.target = server.port
+const url = `hazelcast://127.0.0.1:${proxy.port}/${TEST_CLUSTER}`
+afterAll(() => server.kill().then(() => proxy[Symbol.asyncDispose]()))
+
 describe.concurrent('an unreachable cluster', () => {
-  let server: HazelcastServer
-
-  beforeAll(async () => {
-    server = await startHazelcast()
-  })
-  afterAll(() => server.kill())
-
   test('a wrong name of the cluster is reported', { timeout: 2 * BOUND }, async ({ expect }) => {
     const took = timed(async () => {
-      const opening = open(`hazelcast://${server.address}/another`)
+      const opening = open(`hazelcast://127.0.0.1:${proxy.port}/another`)
       await expect(opening).rejects.toThrow(/address or the name of the cluster/)
     })
     expect(await took).toBeLessThan(BOUND)
@@ -43,7 +42,7 @@ describe.concurrent('an unreachable cluster', () => {
         newHazelcastClient: (config: hazelcast.ClientConfig) =>
           ++starts === 1 ? end() : hazelcast.Client.newHazelcastClient(config),
       }
-      const place = parseHazelcastUrl(`hazelcast://${server.address}/${TEST_CLUSTER}`)
+      const place = parseHazelcastUrl(url)
       const clientPackage = { ...hazelcast, Client: Client as unknown as typeof hazelcast.Client }
       await using box = await Box.join(new HazelcastEngine(place, clientPackage, systemClock), systemClock)
       expect(await box.mutex('key').run(() => starts)).toBe(2)
@@ -69,21 +68,6 @@ test(
 )
 
 describe('one member', () => {
-  let server: HazelcastServer
-  let proxy: Proxy
-  let url: string
-
-  beforeAll(async () => {
-    proxy = await Proxy.start(0)
-    server = await startHazelcast({ publicPort: proxy.port })
-    proxy.target = server.port
-    url = `hazelcast://127.0.0.1:${proxy.port}/${TEST_CLUSTER}`
-  })
-  afterAll(async () => {
-    await server.kill()
-    await proxy[Symbol.asyncDispose]()
-  })
-
   test('a caller that stops waiting for another program leaves nothing on the member', async () => {
     const map = await (await foreignClient(server)).getMap('signalbox')
     const box = await open(url)

@@ -3,18 +3,6 @@ import { mostWithin } from '../support/limits/service.js'
 import { shareLimit } from '../support/limits/threads.js'
 
 const LIMIT = 20
-const PER = 400
-/** A period without rounding errors, in milliseconds. */
-const EXACT = PER - 0.001
-
-test('threads wait without spinning and stay within the limit while one of them stands still', async () => {
-  const options = { limits: { limit: LIMIT, per: PER }, threads: 12, duration: 2500, stalls: 450 }
-  const { times, busy } = await shareLimit(options)
-  expect(mostWithin(times.flat(), EXACT)).toBeLessThanOrEqual(LIMIT)
-  expect(Math.min(...times.map(own => own.length))).toBeGreaterThan(0)
-  // A thread that spins would use a whole processor.
-  expect(busy).toBeLessThan(0.8)
-})
 
 /** Returns the maximum number of these times in one period of the wall clock. */
 function mostInPeriod(times: readonly number[], length: number): number {

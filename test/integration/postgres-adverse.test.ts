@@ -3,6 +3,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { pause, queued, soFar, timed } from '../../packages/conformance/src/time.js'
 import { open } from '../../src/index.js'
+import { within } from '../support/postgres/stopped-holders.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
 import { startPgBouncer } from '../support/servers/pgbouncer.js'
 import { startPostgres } from '../support/servers/postgres.js'
@@ -22,17 +23,12 @@ describe.concurrent('a transaction of the caller’s', () => {
     const { url, schema } = place()
     await using box = await open(url)
     const store = box.store('s')
-    const client = await pool.connect()
-    const write = async (value: number): Promise<void> => {
-      await client.query('begin')
-      await store.transaction(['a'], tx => tx.put('a', value), { in: client })
-      await client.query('commit')
-    }
+    const write = (value: number) =>
+      within(pool, client => store.transaction(['a'], tx => tx.put('a', value), { in: client }))
     await write(1)
     // Simulates years of such transactions, without other writes between them.
     await pool.query(`update ${schema}.data set changes = 2147483647 where name = 'value/s/a'`)
     await write(2)
-    client.release()
     expect((await store.get('a'))?.value).toBe(2)
     const { rows } = await pool.query(`select changes from ${schema}.data where name = 'value/s/a'`)
     expect(rows).toEqual([{ changes: 1 }])
@@ -42,16 +38,15 @@ describe.concurrent('a transaction of the caller’s', () => {
     const { url } = place()
     await using box = await open(url)
     await using other = await open(url)
-    const client = await pool.connect()
-    await client.query('begin')
-    await box.store('s').transaction(['a'], tx => tx.put('a', 1), { in: client })
-    const waits = other
-      .store('s')
-      .transaction(['a'], tx => tx.put('a', tx.get<number>('a')! + 1), { wait: '30s' })
-    await pause(3500)
-    expect(await soFar(waits)).toBe('pending')
-    await client.query('commit')
-    client.release()
+    const { waits } = await within(pool, async client => {
+      await box.store('s').transaction(['a'], tx => tx.put('a', 1), { in: client })
+      const waits = other
+        .store('s')
+        .transaction(['a'], tx => tx.put('a', tx.get<number>('a')! + 1), { wait: '30s' })
+      await pause(3500)
+      expect(await soFar(waits)).toBe('pending')
+      return { waits }
+    })
     await waits
     expect((await box.store('s').get('a'))?.value).toBe(2)
   })
@@ -63,18 +58,17 @@ describe.concurrent('a transaction of the caller’s', () => {
     const keys = Array.from({ length: 50 }, (_, index) => `key-${index}`)
     await Promise.all(keys.map(key => store.put(key, 0)))
     const held = await box.mutex('held').acquire({ lease: 1500 })
-    const client = await pool.connect()
-    await client.query('begin')
-    await client.query(`select from ${schema}.data where name like 'value/%' for update`)
-    const puts = keys.map(key => store.put(key, 1))
-    for (let round = 0; round < 10; round++) {
-      // Far less than 100 ms for each of the locked rows.
-      expect(await timed(() => box.mutex(`other-${round}`).run(() => undefined))).toBeLessThan(1500)
-      await store.put(`more-${round}`, 1)
-      held.assertHeld()
-    }
-    await client.query('commit')
-    client.release()
+    const puts = await within(pool, async client => {
+      await client.query(`select from ${schema}.data where name like 'value/%' for update`)
+      const puts = keys.map(key => store.put(key, 1))
+      for (let round = 0; round < 10; round++) {
+        // Far less than 100 ms for each of the locked rows.
+        expect(await timed(() => box.mutex(`other-${round}`).run(() => undefined))).toBeLessThan(1500)
+        await store.put(`more-${round}`, 1)
+        held.assertHeld()
+      }
+      return puts
+    })
     await Promise.all(puts)
     await held.release()
     expect((await store.get('key-49'))?.value).toBe(1)

@@ -6,6 +6,7 @@ import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../../packages/conformance/src/time.js'
 import { open, type Box, type SqlTransaction } from '../../src/index.js'
 import { failure } from '../support/failure.js'
+import { within } from '../support/postgres/stopped-holders.js'
 import { startPostgres } from '../support/servers/postgres.js'
 
 const server = await startPostgres()
@@ -32,18 +33,6 @@ function pool(connectionString: string, max: number): pg.Pool {
   made.on('error', () => undefined)
   onTestFinished(() => made.end())
   return made
-}
-
-async function within<T>(its: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-  const client = await its.connect()
-  try {
-    await client.query('begin')
-    const result = await work(client)
-    await client.query('commit')
-    return result
-  } finally {
-    client.release(true)
-  }
 }
 
 const kinds: readonly Kind[] = [

@@ -1,23 +1,13 @@
 import { afterAll, describe, expect, test } from 'vitest'
-import { Random } from '../../packages/conformance/src/random.js'
 import type { Claim } from '../../src/engine/claim.js'
-import type {
-  CommitOutcome,
-  Operation,
-  ReadOutcome,
-  RequestStatus,
-  Versioned,
-} from '../../src/engine/contract.js'
+import type { Operation, RequestStatus } from '../../src/engine/contract.js'
 import { open, type Grant } from '../../src/index.js'
 import { until } from '../../packages/conformance/src/time.js'
 import { lockRequest } from '../support/lock-request.js'
 import { PostgresTablePorts } from '../support/postgres/table-port.js'
 import { startPostgres } from '../support/servers/postgres.js'
 import { compareHistories } from '../support/table-histories.js'
-import { SESSIONS, type Session, type TablePort } from '../support/table-world.js'
-
-/** The keys of requests. No two share a key, so each is decided the same way in any order. */
-const GROUPS = [['a'], ['b', 'c'], ['d', 'e', 'f'], ['g'], ['h', 'i'], ['j']]
+import type { Session, TablePort } from '../support/table-world.js'
 
 const TERMS = { lease: 1_000_000, wait: Infinity }
 
@@ -147,30 +137,6 @@ function askedOf(port: TablePort, claims: readonly Claim[]) {
   }
 }
 
-test('many operations in one call are decided like each by itself', async () => {
-  const [one, other] = [new Side(), new Side()]
-  const [together, alone] = [ports.take(), ports.take()]
-  const random = new Random(5)
-  let now = 1000
-  for (let call = 0; call < 200; call++) {
-    now += random.below(3) === 0 ? random.below(1500) : 0
-    const session = SESSIONS[random.below(SESSIONS.length)]!
-    const choices = random.some(GROUPS, 3 + random.below(GROUPS.length - 2)).map(keys => {
-      const id = `${session}.${call}.${keys.join('')}`
-      return { keys, kind: random.below(8), wait: random.below(2) * 1000, id }
-    })
-    const both = await together.together(session, one.operations(session, choices), now)
-    one.learn(session, choices, both.outcomes)
-    const each: unknown[] = []
-    for (const [place, operation] of other.operations(session, choices).entries())
-      each.push(...(await alone.together(session, [operation], now, place === 0 ? undefined : 0)).outcomes)
-    other.learn(session, choices, each)
-    const history = JSON.stringify({ call, session, choices })
-    expect(both.outcomes.map(plain), history).toEqual(each.map(plain))
-  }
-  for (const port of [together, alone]) port.end()
-})
-
 test('of many operations in one call, those for another grant or another version are rejected', async () => {
   const port = ports.take()
   const requests = ['a', 'b', 'c', 'd', 'e'].map(key =>
@@ -202,74 +168,6 @@ test('of many operations in one call, those for another grant or another version
   expect(held.outcomes).toMatchObject(numbers.map(number => ({ state: 'held', number })))
   port.end()
 })
-
-interface Choice {
-  readonly keys: readonly string[]
-  readonly kind: number
-  readonly wait: number
-  readonly id: string
-}
-
-/** The requests and values that the sessions of one side know. */
-class Side {
-  /** Requests with the numbers of their grants, by session and keys. */
-  readonly #known = new Map<string, { readonly id: string; readonly number: number }>()
-  /** The versions of values. */
-  readonly #versions = new Map<string, number>()
-
-  operations(session: Session, choices: readonly Choice[]): Operation[] {
-    return choices.map(choice => this.#operation(session, choice))
-  }
-
-  learn(session: Session, choices: readonly Choice[], outcomes: readonly unknown[]): void {
-    for (const [index, { keys, id }] of choices.entries()) {
-      const outcome = outcomes[index] as RequestStatus | CommitOutcome | boolean
-      const its = session + keys.join()
-      const known = this.#known.get(its)
-      if (typeof outcome === 'boolean') {
-        if (!outcome || choices[index]!.kind < 3) this.#known.delete(its)
-      } else if (outcome.state === 'committed') {
-        for (const [place, key] of keys.entries()) this.#versions.set(key, outcome.versions[place]!)
-        this.#known.delete(its)
-      } else if (outcome.state === 'held' || outcome.state === 'queued') {
-        const number = outcome.state === 'held' ? outcome.number : 0
-        this.#known.set(its, { id: known?.id ?? id, number })
-      } else this.#known.delete(its)
-    }
-  }
-
-  #operation(session: Session, { keys, kind, wait, id }: Choice): Operation {
-    const claims = keys.map((key): Claim => ({ key, mode: 'exclusive' }))
-    const known = this.#known.get(session + keys.join())
-    const lease = 1000
-    const read = kind < 4 ? { keys, ids: [] } : undefined
-    if (!known) return { type: 'enqueue', request: lockRequest(id, claims), lease, wait, read }
-    const request = lockRequest(known.id, claims)
-    const { number } = known
-    if (number === 0) return { type: 'checkIn', request, lease, wait: 1000, read }
-    if (kind < 3) return { type: 'release', request, number }
-    if (kind < 6) return { type: 'renew', request, number, lease }
-    return {
-      type: 'commit',
-      guard: { request, number },
-      // Some operations expect a value that is missing.
-      expect: keys.map(key => ({ key, version: kind === 7 ? 1 : (this.#versions.get(key) ?? 0) })),
-      writes: keys.map(key => ({ key, value: `by ${id}` })),
-      record: [{ key: keys[0]!, id }],
-      retention: 1000,
-      release: true,
-    }
-  }
-}
-
-function plain(outcome: unknown): unknown {
-  if (typeof outcome !== 'object' || outcome === null) return outcome
-  const { read, versions, found, ...rest } = outcome as Record<string, unknown>
-  const values = (read as ReadOutcome | undefined)?.values.map(({ value }) => value)
-  const count = (versions as readonly number[] | undefined)?.length
-  const there = (found as Versioned | undefined)?.value
-  return { ...rest, values, count, there, number: undefined, checkInAfter: undefined, holder: undefined }
-}
 
 test.for([
   ['keys that a language orders in another way', 'B', 'a'],
