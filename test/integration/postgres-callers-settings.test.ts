@@ -210,7 +210,7 @@ test(
 
 test('statements of a box leave the settings of a PGlite and of a pool unchanged', async () => {
   const pglite = await PGlite.create()
-  const pool = server.pool({ max: 4 })
+  await using pool = server.pool({ max: 4 })
   const clients = [
     [pglite, async (text: string) => (await pglite.query<object>(text)).rows],
     [pool, async (text: string) => (await pool.query<object>(text)).rows],
@@ -225,6 +225,5 @@ test('statements of a box leave the settings of a PGlite and of a pool unchanged
     }
     for (let connection = 0; connection < 4; connection++) expect(await settings(run)).toEqual(before)
   }
-  await pool.end()
   await pglite.close()
 })

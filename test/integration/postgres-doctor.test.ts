@@ -37,12 +37,8 @@ async function usedDatabase(on = admin, at = server, options = ''): Promise<stri
 }
 
 async function query(name: string, text: string): Promise<void> {
-  const pool = server.pool({ database: name })
-  try {
-    await pool.query(text)
-  } finally {
-    await pool.end()
-  }
+  await using pool = server.pool({ database: name })
+  await pool.query(text)
 }
 
 /** Opens one connection, which runs all queries. */
@@ -197,37 +193,33 @@ test('autovacuum that is off for one table is reported, in every spelling', asyn
 test('a transaction that keeps dead rows for more than a minute is reported, and an idle one is not', async () => {
   const clock = new FakeClock()
   await using late = await startPostgres({ ...SAFE, clock })
-  const pool = late.pool()
-  try {
-    const name = await usedDatabase(pool, late)
-    clock.set(-120_000)
-    await using reader = await connected(late, name)
-    await using idle = await connected(late, name)
-    await reader.query('begin isolation level repeatable read')
-    await reader.query('select 1')
-    await idle.query('begin')
-    clock.set(0)
-    const { findings } = await diagnose(urlOf(name, late))
-    expect(findings).toMatchObject([
-      {
-        id: 'open-transactions',
-        how: expect.stringMatching(/: process \d+ of tester, idle in transaction for 2 min$/) as string,
-      },
-    ])
-    await reader.query('commit')
-    expect(await found(urlOf(name, late))).toEqual([])
+  await using pool = late.pool()
+  const name = await usedDatabase(pool, late)
+  clock.set(-120_000)
+  await using reader = await connected(late, name)
+  await using idle = await connected(late, name)
+  await reader.query('begin isolation level repeatable read')
+  await reader.query('select 1')
+  await idle.query('begin')
+  clock.set(0)
+  const { findings } = await diagnose(urlOf(name, late))
+  expect(findings).toMatchObject([
+    {
+      id: 'open-transactions',
+      how: expect.stringMatching(/: process \d+ of tester, idle in transaction for 2 min$/) as string,
+    },
+  ])
+  await reader.query('commit')
+  expect(await found(urlOf(name, late))).toEqual([])
 
-    // A user who may not see the transactions of others gets a fact instead of a finding.
-    await reader.query('begin isolation level repeatable read')
-    await reader.query('select 1')
-    await pool.query('create role other login')
-    const { facts } = await diagnose(urlOf(name, late).replace('tester', 'other'))
-    expect(facts).toContain(
-      '1 transactions of other users are hidden; a member of pg_read_all_stats could see them',
-    )
-  } finally {
-    await pool.end()
-  }
+  // A user who may not see the transactions of others gets a fact instead of a finding.
+  await reader.query('begin isolation level repeatable read')
+  await reader.query('select 1')
+  await pool.query('create role other login')
+  const { facts } = await diagnose(urlOf(name, late).replace('tester', 'other'))
+  expect(facts).toContain(
+    '1 transactions of other users are hidden; a member of pg_read_all_stats could see them',
+  )
 })
 
 test('a pooler in transaction mode is reported', async () => {
@@ -259,44 +251,36 @@ test('a wrong clock is reported', async () => {
 test('a standby is reported, and a primary whose commits wait for none', async () => {
   await using primary = await startPostgres(SAFE)
   await using standby = await startStandby(primary.address.port, SAFE)
-  const pool = primary.pool()
-  try {
-    const name = await usedDatabase(pool, primary)
-    await primary.copied()
-    const url = urlOf(name, primary)
-    expect(await found(url)).toEqual(['asynchronous-standby'])
-    expect(await found(urlOf(name, standby))).toEqual(['standby'])
-    await using place = new CommandPlace(urlOf(name, standby))
-    expect((await place.signalbox('doctor')).stdout).toMatch(/^standby: .*[^]*^no-entry: .*standby/m)
+  await using pool = primary.pool()
+  const name = await usedDatabase(pool, primary)
+  await primary.copied()
+  const url = urlOf(name, primary)
+  expect(await found(url)).toEqual(['asynchronous-standby'])
+  expect(await found(urlOf(name, standby))).toEqual(['standby'])
+  await using place = new CommandPlace(urlOf(name, standby))
+  expect((await place.signalbox('doctor')).stdout).toMatch(/^standby: .*[^]*^no-entry: .*standby/m)
 
-    await withSetting(pool, 'synchronous_standby_names', "'*'", async () => {
-      expect(await found(url)).toEqual([])
-      await pool.query(`alter database ${name} set synchronous_commit = local`)
-      expect(await found(url)).toEqual(['asynchronous-standby'])
-    })
-  } finally {
-    await pool.end()
-  }
+  await withSetting(pool, 'synchronous_standby_names', "'*'", async () => {
+    expect(await found(url)).toEqual([])
+    await pool.query(`alter database ${name} set synchronous_commit = local`)
+    expect(await found(url)).toEqual(['asynchronous-standby'])
+  })
 })
 
 test('a subscriber to some tables does not count as a standby', async () => {
   await using publisher = await startPostgres({ settings: { ...SAFE.settings, wal_level: 'logical' } })
-  const pool = publisher.pool()
-  try {
-    const [from, to] = [await usedDatabase(pool, publisher), await usedDatabase(pool, publisher)]
-    await using source = await connected(publisher, from)
-    await source.query('create publication p')
-    await source.query("select pg_create_logical_replication_slot('s', 'pgoutput')")
-    await using target = await connected(publisher, to)
-    const { host, port, user } = publisher.address
-    await target.query(
-      `create subscription s connection 'host=${host} port=${port} user=${user} dbname=${from}' publication p
-       with (create_slot = false)`,
-    )
-    const senders = 'select count(*)::int as count from pg_stat_replication'
-    await until('it subscribes', async () => (await pool.query(senders)).rows[0].count === 1)
-    expect(await found(urlOf(from, publisher))).toEqual([])
-  } finally {
-    await pool.end()
-  }
+  await using pool = publisher.pool()
+  const [from, to] = [await usedDatabase(pool, publisher), await usedDatabase(pool, publisher)]
+  await using source = await connected(publisher, from)
+  await source.query('create publication p')
+  await source.query("select pg_create_logical_replication_slot('s', 'pgoutput')")
+  await using target = await connected(publisher, to)
+  const { host, port, user } = publisher.address
+  await target.query(
+    `create subscription s connection 'host=${host} port=${port} user=${user} dbname=${from}' publication p
+     with (create_slot = false)`,
+  )
+  const senders = 'select count(*)::int as count from pg_stat_replication'
+  await until('it subscribes', async () => (await pool.query(senders)).rows[0].count === 1)
+  expect(await found(urlOf(from, publisher))).toEqual([])
 })

@@ -5,7 +5,7 @@ import { startPostgres } from '../support/servers/postgres.js'
 
 test('permits that are returned while another client has locked the row of the limiter are soon free again', async () => {
   await using server = await startPostgres()
-  const pool = server.pool({ max: 2 })
+  await using pool = server.pool({ max: 2 })
   const terms = { limit: 2, per: '1h' } as const
   await using box = await open(server.url)
   await using other = await open(server.url)
@@ -23,7 +23,6 @@ test('permits that are returned while another client has locked the row of the l
   await until('the return has failed', async () => !(await isWaiting()))
   await client.query('rollback')
   client.release()
-  await pool.end()
   const limiter = other.limiter('api', terms)
   await until('they are free', async () => (await limiter.tryAcquire(2)) !== undefined)
 })
@@ -46,11 +45,10 @@ test.each([
   const terms = { limit: 10, per: '1h' } as const
   const [spoiled, sound] = [box.limiter('spoiled', terms), other.limiter('sound', terms)]
   await Promise.all([spoiled.acquire(), sound.acquire()])
-  const pool = server.pool({ max: 1 })
+  await using pool = server.pool({ max: 1 })
   await pool.query(spoil)
   const failing = expect(spoiled.acquire(1, { wait: 0 })).rejects.toThrow(message)
   await Promise.all(Array.from({ length: 9 }, () => sound.acquire(1, { wait: '10s' })))
   await failing
   expect(await sound.tryAcquire()).toBeUndefined()
-  await pool.end()
 })

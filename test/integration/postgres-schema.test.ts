@@ -274,13 +274,9 @@ describe('the views', () => {
     await box.mutex('a').acquire()
     const grants = printedSchema(name).matchAll(/^-- (grant .*) to people;$/gm)
     for (const [, grant] of grants) await owner.query(`${grant!} to ${person.name}`)
-    const pool = server.pool({ user: person.name })
-    try {
-      expect((await pool.query(`select key from ${name}.locks`)).rows).toEqual([{ key: 'a' }])
-      expect((await pool.query(`select key from ${name}.values`)).rows).toEqual([])
-      await expect(pool.query(`select from ${name}.data`)).rejects.toThrow('permission denied')
-    } finally {
-      await pool.end()
-    }
+    await using pool = server.pool({ user: person.name })
+    expect((await pool.query(`select key from ${name}.locks`)).rows).toEqual([{ key: 'a' }])
+    expect((await pool.query(`select key from ${name}.values`)).rows).toEqual([])
+    await expect(pool.query(`select from ${name}.data`)).rejects.toThrow('permission denied')
   })
 })

@@ -61,7 +61,7 @@ test('a hand-over that waits for another operation on its row is decided without
   await box.mutex('key').acquire()
   const waiting = other.mutex('key').acquire()
   await queued(box, 'key', 1)
-  const pool = server.pool({ max: 2 })
+  await using pool = server.pool({ max: 2 })
   const [writer, releaser] = [await pool.connect(), await pool.connect()]
   const { rows } = await writer.query<{ id: string; number: string }>(
     "select (d.queue[1]).id, (d.queue[1]).number from contended.data d where d.name = 'lock/key'",
@@ -78,7 +78,6 @@ test('a hand-over that waits for another operation on its row is decided without
   await server.query('alter function contended.no_lock_table rename to decide_lock')
   await (await waiting).release()
   for (const client of [writer, releaser]) client.release()
-  await pool.end()
   await box.close()
   await other.close()
 })
@@ -87,7 +86,7 @@ test('an update that waits for another leaves a key whose last grant is bound to
   const url = `${server.url}?signalbox_schema=bound`
   await using box = await open(url)
   await using other = await open(url)
-  const pool = server.pool({ max: 2 })
+  await using pool = server.pool({ max: 2 })
   const [fenced, writer] = [await pool.connect(), await pool.connect()]
   const held = await box.mutex('key').acquire()
   await fenced.query('begin')
@@ -105,7 +104,6 @@ test('an update that waits for another leaves a key whose last grant is bound to
   await fenced.query('commit')
   await (await asked).release()
   for (const client of [fenced, writer]) client.release()
-  await pool.end()
 })
 
 test('callers of one box pass a lock on with less than one statement for 16 turns', async () => {

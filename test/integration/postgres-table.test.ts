@@ -70,7 +70,7 @@ test('readers and permits of a long key wait for its exclusive holder', async ()
 
 test('a sign reads only its own requests of a tail, for each kind of holder', async () => {
   await using box = await open(`${server.url}?signalbox_schema=signs`)
-  const pool = server.pool({ max: 1 })
+  await using pool = server.pool({ max: 1 })
   const tails = async () =>
     (
       await pool.query<{ name: string; id: string; session: string }>(
@@ -107,7 +107,6 @@ test('a sign reads only its own requests of a tail, for each kind of holder', as
   }
   controller.abort()
   for (const grant of held) await grant.release()
-  await pool.end()
 })
 
 test('requests of dead processes are removed from a row and its tail, and others keep their places', async () => {
@@ -178,13 +177,11 @@ test.for([
     const [version] = await server.query<{ server_version_num: string }>('show server_version_num')
     // Older servers can sort by a language only if the machine has its locale.
     skip(Number(version!.server_version_num) < 150_000)
-    const admin = server.pool({ max: 1 })
     const name = `ordered_${first.length + second.length}`
-    await admin.query(
+    await server.query(
       `create database ${name} template template0 encoding utf8 locale_provider icu icu_locale 'en' locale 'C'`,
     )
-    await admin.end()
-    const pool = server.pool({ max: 2, database: name })
+    await using pool = server.pool({ max: 2, database: name })
     const url = new URL(server.url)
     url.pathname = name
     await using box = await open(url.href)
@@ -218,6 +215,5 @@ test.for([
     expect(releasesDo).toBe(false)
     await released
     for (const grant of await grants) await grant.release()
-    await pool.end()
   },
 )

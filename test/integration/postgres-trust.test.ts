@@ -22,13 +22,9 @@ async function database(): Promise<{ readonly url: string; readonly as: As }> {
   await server.query(`create database ${name} owner dba`)
   await server.query(`grant create on database ${name} to boxer, mallory, other`)
   const as: As = async (user, text) => {
-    const pool = server.pool({ user, database: name, max: 1 })
-    try {
-      const results = await pool.query(text)
-      return ([results].flat().at(-1)?.rows ?? []) as Record<string, unknown>[]
-    } finally {
-      await pool.end()
-    }
+    await using pool = server.pool({ user, database: name, max: 1 })
+    const results = await pool.query(text)
+    return ([results].flat().at(-1)?.rows ?? []) as Record<string, unknown>[]
   }
   return { url: `postgres://boxer@${server.address.host}:${server.address.port}/${name}`, as }
 }
@@ -365,12 +361,11 @@ describe('functions of another revision', () => {
     await using box = await open(url)
     await box.store('s').put('a', 1)
     await as('tester', revise(comment))
-    const pool = server.pool({ database: new URL(url).pathname.slice(1), max: 1 })
+    await using pool = server.pool({ database: new URL(url).pathname.slice(1), max: 1 })
     await pool.query('begin; update signalbox.data set value = value')
     await using other = await open(url)
     expect(await isOther(as)).toBe(false)
     await pool.query('commit')
-    await pool.end()
     expect((await other.store('s').get('a'))?.value).toBe(1)
     const before = await as('tester', "select xmin from pg_proc where proname = 'limiters'")
     await (await open(url)).close()
@@ -414,12 +409,8 @@ describe('a table of records', () => {
     table = 'signalbox_records',
   ): Promise<T> {
     const { username: user, pathname } = new URL(url)
-    const pool = server.pool({ user, database: pathname.slice(1), max: 2 })
-    try {
-      return await task(postgresRecords(pool, { table }))
-    } finally {
-      await pool.end()
-    }
+    await using pool = server.pool({ user, database: pathname.slice(1), max: 2 })
+    return await task(postgresRecords(pool, { table }))
   }
   /** Returns the message with which reads and writes of a table are rejected. */
   async function recordsRefusal(url: string, table?: string): Promise<string> {

@@ -98,12 +98,12 @@ export class PostgresServer extends ServerProcess {
     }
   }
 
-  /** A pool of connections, which the caller ends. */
-  pool(options: pg.PoolConfig = {}): pg.Pool {
+  /** A pool of connections, which the caller ends or disposes of. */
+  pool(options: pg.PoolConfig = {}): pg.Pool & AsyncDisposable {
     const pool = new pg.Pool({ ...this.address, max: 8, ...options })
     // The pool replaces an idle connection that breaks.
     pool.on('error', () => undefined)
-    return pool
+    return Object.assign(pool, { [Symbol.asyncDispose]: () => pool.end() })
   }
 
   /** Settles when the standby has all writes so far. */
