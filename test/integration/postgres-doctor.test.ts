@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import pg from 'pg'
+import type pg from 'pg'
 import { afterAll, expect, test, vi } from 'vitest'
 import { until } from '../../packages/conformance/src/time.js'
 import { SCHEMA_REVISION } from '../../src/engines/postgres/schema.js'
@@ -7,7 +7,7 @@ import { diagnose, open, UnavailableError, type Diagnosis } from '../../src/inde
 import { FakeClock } from '../support/servers/fake-clock.js'
 import { replacingRelay } from '../support/servers/replacing-relay.js'
 import { startPgBouncer } from '../support/servers/pgbouncer.js'
-import { startPostgres, startStandby, type PostgresServer } from '../support/servers/postgres.js'
+import { startPostgres, startStandby } from '../support/servers/postgres.js'
 import { CommandPlace } from './command-line.js'
 
 /** Makes the server wait for the disk, which test servers do not do by default. */
@@ -37,15 +37,8 @@ async function usedDatabase(on = admin, at = server, options = ''): Promise<stri
 }
 
 async function query(name: string, text: string): Promise<void> {
-  await using pool = server.pool({ database: name })
-  await pool.query(text)
-}
-
-/** Opens one connection, which runs all queries. */
-async function connected({ address }: PostgresServer, name: string) {
-  const client = new pg.Client({ ...address, database: name })
-  await client.connect()
-  return { query: (text: string) => client.query(text), [Symbol.asyncDispose]: () => client.end() }
+  await using client = await server.client({ database: name })
+  await client.query(text)
 }
 
 function ids({ findings }: Diagnosis): string[] {
@@ -196,8 +189,8 @@ test('a transaction that keeps dead rows for more than a minute is reported, and
   await using pool = late.pool()
   const name = await usedDatabase(pool, late)
   clock.set(-120_000)
-  await using reader = await connected(late, name)
-  await using idle = await connected(late, name)
+  await using reader = await late.client({ database: name })
+  await using idle = await late.client({ database: name })
   await reader.query('begin isolation level repeatable read')
   await reader.query('select 1')
   await idle.query('begin')
@@ -232,7 +225,7 @@ test('a pooler in transaction mode is reported', async () => {
 
 test('a queue of NOTIFY that a session does not read is reported', async () => {
   const name = await usedDatabase()
-  await using stuck = await connected(server, name)
+  await using stuck = await server.client({ database: name })
   await stuck.query('listen a')
   await stuck.query('begin')
   await query(name, "select pg_notify('a', i || repeat('x', 7900)) from generate_series(1, 15000) i")
@@ -271,10 +264,10 @@ test('a subscriber to some tables does not count as a standby', async () => {
   await using publisher = await startPostgres({ settings: { ...SAFE.settings, wal_level: 'logical' } })
   await using pool = publisher.pool()
   const [from, to] = [await usedDatabase(pool, publisher), await usedDatabase(pool, publisher)]
-  await using source = await connected(publisher, from)
+  await using source = await publisher.client({ database: from })
   await source.query('create publication p')
   await source.query("select pg_create_logical_replication_slot('s', 'pgoutput')")
-  await using target = await connected(publisher, to)
+  await using target = await publisher.client({ database: to })
   const { host, port, user } = publisher.address
   await target.query(
     `create subscription s connection 'host=${host} port=${port} user=${user} dbname=${from}' publication p

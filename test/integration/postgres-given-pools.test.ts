@@ -168,12 +168,9 @@ test('the HTTP client of Neon is rejected, and the error says what to give', asy
 })
 
 test('an error names a timeout that ends each transaction', async () => {
-  const user = new pg.Client(server.address)
-  await user.connect()
-  await user.query(
+  await server.query(
     'create role hasty login superuser; alter role hasty set idle_in_transaction_session_timeout = 1',
   )
-  await user.end()
   // The delay between statements of a transaction is longer than the timeout.
   await using proxy = await Proxy.start(server.address.port)
   proxy.delay = 10

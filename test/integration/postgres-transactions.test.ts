@@ -122,15 +122,13 @@ test('a commit that waits for a row writes after what others have written meanwh
   const grant = { request: guard, number: numberOf(held) }
   const commit: Operation = { ...write('j', '2'), guard: grant, release: true }
   const committing = together([commit, companion], 20_000)
-  const third = new pg.Client(server.address)
-  await third.connect()
+  await using third = await server.client()
   const waiting = "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%decide%'"
   await until('the call waits', async () => (await third.query(waiting)).rowCount === 1)
   const { rows } = await third.query<{ version: string }>(
     `update signalbox.data set value = 'x', changes = changes + 1, version = version + 1000000000
       where name = 'value/j' returning version`,
   )
-  await third.end()
   await other.query('rollback')
   const [{ versions }] = (await committing) as [Versions]
   expect(versions[0]).toBeGreaterThan(Number(rows[0]!.version))
