@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -160,25 +160,3 @@ describe.runIf(process.platform === 'linux')('a disk', () => {
     expect(readdirSync(folder)).toEqual(['file'])
   })
 })
-
-test.each(BOTH_FORMS)(
-  '%s is refused in a folder that this user may not write',
-  async (lock, unlock, check) => {
-    const file = join(folder, 'file')
-    writeFileSync(file, '')
-    const caller = new Caller()
-    // Root may write everywhere, so the process becomes another user.
-    if (process.getuid!() === 0) await caller.call('become', 65_534)
-    chmodSync(folder, 0o555)
-    expect(await caller.call(lock, file)).toBe('EACCES')
-    expect(await caller.call(check, file)).toBe(false)
-    expect(await caller.call(unlock, file)).toBe('ENOTACQUIRED')
-    chmodSync(folder, 0o777)
-    expect(await caller.call(lock, file)).toBe('held')
-    chmodSync(folder, 0o555)
-    expect(await caller.call(check, file)).toBe(true)
-    expect(await caller.call('release')).toBe('EACCES')
-    expect(await caller.call(unlock, file)).toBe('ENOTACQUIRED')
-    chmodSync(folder, 0o777)
-  },
-)

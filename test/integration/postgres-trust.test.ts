@@ -402,37 +402,29 @@ describe('functions of another revision', () => {
 })
 
 describe('a table of records', () => {
-  /** Runs a task with the records of a user in the database of a URL. */
-  async function withRecords<T>(
-    url: string,
-    task: (records: Records<string>) => Promise<T>,
-    table = 'signalbox_records',
-  ): Promise<T> {
+  /** Returns the records of a user in the database of a URL. */
+  function recordsAt(url: string, table = 'signalbox_records'): Records<string> & AsyncDisposable {
     const { username: user, pathname } = new URL(url)
-    await using pool = server.pool({ user, database: pathname.slice(1), max: 2 })
-    return await task(postgresRecords(pool, { table }))
+    const pool = server.pool({ user, database: pathname.slice(1), max: 2 })
+    return Object.assign(postgresRecords(pool, { table }), { [Symbol.asyncDispose]: () => pool.end() })
   }
+
   /** Returns the message with which reads and writes of a table are rejected. */
   async function recordsRefusal(url: string, table?: string): Promise<string> {
-    return withRecords(
-      url,
-      async records => {
-        const calls = [records.get('a'), records.compareAndSet('a', undefined, '{}', 60_000)]
-        const errors = (await Promise.allSettled(calls)).map(
-          call => (call as PromiseRejectedResult).reason as { code: string; message: string },
-        )
-        for (const error of errors) expect(error).toMatchObject({ code: 'UNAVAILABLE' })
-        expect(errors[1]!.message).toBe(errors[0]!.message)
-        return errors[0]!.message
-      },
-      table,
+    await using records = recordsAt(url, table)
+    const calls = [records.get('a'), records.compareAndSet('a', undefined, '{}', 60_000)]
+    const errors = (await Promise.allSettled(calls)).map(
+      call => (call as PromiseRejectedResult).reason as { code: string; message: string },
     )
+    for (const error of errors) expect(error).toMatchObject({ code: 'UNAVAILABLE' })
+    expect(errors[1]!.message).toBe(errors[0]!.message)
+    return errors[0]!.message
   }
-  const write = (url: string): Promise<string | undefined> =>
-    withRecords(url, async records => records.compareAndSet(randomUUID(), undefined, '{}', 60_000))
-  const made = (table: string, column = 'text'): string => `
-    create table ${table} (key ${column} primary key, record text not null,
-      version bigint generated always as identity, keep_until timestamptz)`
+
+  async function write(url: string): Promise<string | undefined> {
+    await using records = recordsAt(url)
+    return await records.compareAndSet(randomUUID(), undefined, '{}', 60_000)
+  }
 
   test.each([
     ['found in public', 'public.signalbox_records', 'signalbox_records'],
@@ -444,13 +436,14 @@ describe('a table of records', () => {
       const { url, as } = await database()
       await as('tester', 'grant create on schema public to mallory, boxer')
       await write(url)
-      await as('tester', 'drop table if exists public.other_records')
       if (name.startsWith('public.signalbox')) await as('tester', `drop table ${name}`)
       else if (name.startsWith('boxer'))
         await as('mallory', 'create schema boxer; grant all on schema boxer to public')
       await as(
         'mallory',
-        `${LOOT} ${made(name)}; grant all on ${name} to public;
+        `${LOOT} create table ${name} (key text primary key, record text not null,
+         version bigint generated always as identity, keep_until timestamptz);
+       grant all on ${name} to public;
        create function public.trap() returns trigger language plpgsql as $f$ ${TELL} return new; end $f$;
        create trigger trap before insert on ${name} for each statement execute function public.trap()`,
       )
@@ -463,17 +456,12 @@ describe('a table of records', () => {
         expect(await recordsRefusal(url.replace('boxer', 'tester'), table)).toContain('for the user tester: ')
       expect(await as('mallory', 'select who from loot.loot')).toEqual([])
       // A store reports the same error, at its first call at the latest.
-      await withRecords(
-        url,
-        async records => {
-          await using box = await open('memory:')
-          const put = box.store('s', { records }).put('a', 1)
-          await expect(put).rejects.toMatchObject(failure('UNAVAILABLE', 'is not safe for the user boxer'))
-          await as('mallory', `drop table ${name}`)
-          await box.store('s', { records }).put('a', 1)
-        },
-        table,
-      )
+      await using records = recordsAt(url, table)
+      await using box = await open('memory:')
+      const put = box.store('s', { records }).put('a', 1)
+      await expect(put).rejects.toMatchObject(failure('UNAVAILABLE', 'is not safe for the user boxer'))
+      await as('mallory', `drop table ${name}`)
+      await box.store('s', { records }).put('a', 1)
     },
   )
 
@@ -551,12 +539,11 @@ describe('a table of records', () => {
         'create operator public.+ (leftarg = pg_catalog.timestamptz, rightarg = pg_catalog.interval, procedure = public.plus)',
       ].join(';\n'),
     )
-    await withRecords(url, async records => {
-      const version = await records.compareAndSet('a', undefined, '{}', 1)
-      expect(await records.compareAndSet('a', version, '{"more":1}', 60_000)).toBeDefined()
-      expect(await records.get('a')).toMatchObject({ text: '{"more":1}' })
-      expect(await records.get('b')).toBeUndefined()
-    })
+    await using records = recordsAt(url)
+    const version = await records.compareAndSet('a', undefined, '{}', 1)
+    expect(await records.compareAndSet('a', version, '{"more":1}', 60_000)).toBeDefined()
+    expect(await records.get('a')).toMatchObject({ text: '{"more":1}' })
+    expect(await records.get('b')).toBeUndefined()
     expect(await as('mallory', 'select who from loot.loot')).toEqual([])
   })
 
