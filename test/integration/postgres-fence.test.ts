@@ -103,33 +103,29 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     )
   })
 
-  test.each(['released', 'expired'])(
-    'a transaction that keeps the key of a grant that is %s is a holder',
-    async end => {
-      const url = place()
-      await using box = await open(url)
-      await using other = await open(url)
-      const client = await pool.connect()
-      await client.query('begin')
-      await client.query("set local application_name = 'billing'")
-      const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
-      const grant = await box.mutex('a', 'key').acquire({ lease: 1000, renew: false })
-      await grant.fence(client)
-      if (end === 'released') await grant.release()
-      else await until('it has expired', () => grant.signal.aborted)
-      const mutex = other.mutex('key')
-      expect(await mutex.isLocked()).toBe(true)
-      for (const lock of [mutex, other.readWriteLock('key').read, other.semaphore('key', { max: 2 })])
-        expect(await lock.tryAcquire()).toBeUndefined()
-      const holder = { pid: rows[0]!.pid, label: 'an open transaction of billing' }
-      await expect(mutex.acquire({ wait: 500 })).rejects.toMatchObject({ code: 'TIMED_OUT', holder })
-      for await (const { key, holders } of other.inspect('', {}))
-        expect([key, holders]).toMatchObject([expect.stringMatching(/^(a|key)$/), [holder]])
-      await client.query('commit')
-      client.release()
-      await until('it is free', async () => !(await mutex.isLocked()))
-    },
-  )
+  test('a transaction that keeps the key of a released grant is a holder, with its process and application', async () => {
+    const url = place()
+    await using box = await open(url)
+    await using other = await open(url)
+    const client = await pool.connect()
+    await client.query('begin')
+    await client.query("set local application_name = 'billing'")
+    const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+    const grant = await box.mutex('a', 'key').acquire()
+    await grant.fence(client)
+    await grant.release()
+    const mutex = other.mutex('key')
+    expect(await mutex.isLocked()).toBe(true)
+    for (const lock of [mutex, other.readWriteLock('key').read, other.semaphore('key', { max: 2 })])
+      expect(await lock.tryAcquire()).toBeUndefined()
+    const holder = { pid: rows[0]!.pid, label: 'an open transaction of billing' }
+    await expect(mutex.acquire({ wait: 500 })).rejects.toMatchObject({ code: 'TIMED_OUT', holder })
+    for await (const { key, holders } of other.inspect('', {}))
+      expect([key, holders]).toMatchObject([expect.stringMatching(/^(a|key)$/), [holder]])
+    await client.query('commit')
+    client.release()
+    await until('it is free', async () => !(await mutex.isLocked()))
+  })
 
   test('a transaction that keeps a key is a holder also while an operation takes long to change the row', async () => {
     const url = place()
