@@ -1,6 +1,5 @@
 import { chmodSync, existsSync, mkdirSync, statfsSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
@@ -14,6 +13,7 @@ import { startHazelcast, startHazelcastCluster, TEST_CLUSTER } from '../support/
 import { startRedis, startRedisServers, type RedisServerOptions } from '../support/servers/redis.js'
 import { startRedisCluster } from '../support/servers/redis-cluster.js'
 import { startRedisWithSentinel } from '../support/servers/redis-sentinel.js'
+import { replacingRelay } from '../support/servers/replacing-relay.js'
 import { startZooKeeper } from '../support/servers/zookeeper.js'
 import { startZooKeeperEnsemble } from '../support/servers/zookeeper-ensemble.js'
 import { CommandPlace, program, type End } from './command-line.js'
@@ -38,19 +38,6 @@ function read({ status, stdout, stderr }: End): Found {
   const { facts, findings } = JSON.parse(stdout) as Pick<Found, 'facts' | 'findings'>
   expect(status).toBe(findings.length > 0 ? 1 : 0)
   return { ids: findings.map(({ id }) => id), facts, findings }
-}
-
-/** Starts a relay that replaces the server's version in replies with an older version of the same length. */
-async function older(port: number, from: string, to: string, at = 0) {
-  const relay = createServer(client => {
-    const server = connect(port, '127.0.0.1')
-    client.pipe(server)
-    server.on('data', data => client.write(data.toString('latin1').replaceAll(from, to), 'latin1'))
-    server.on('end', () => client.end()).on('error', () => client.destroy())
-    client.on('error', () => server.destroy())
-  })
-  await new Promise<void>(resolve => relay.listen(at, '127.0.0.1', resolve))
-  return { port: (relay.address() as { port: number }).port, [Symbol.dispose]: () => void relay.close() }
 }
 
 /** Runs the doctor on a machine whose clock is an hour ahead. */
@@ -80,33 +67,26 @@ describe.concurrent('doctor of Redis', () => {
 
   test('finds unawaited replicas, missing replicas, and a server that is a replica', async () => {
     await using master = await startRedis({ config: SAFE })
-    await using replica = await startRedis({ config: [...SAFE, `replicaof 127.0.0.1 ${master.port}`] })
-    await master.copied()
-    const [plain, waiting, lacking, wrong] = await Promise.all([
-      found(master.url),
-      found(`${master.url}?minReplicas=1`),
-      found(`${master.url}?minReplicas=2`),
-      found(replica.url),
-    ])
-    expect(plain.ids).toEqual(['asynchronous-replicas'])
-    expect(waiting.ids).toEqual([])
-    expect(lacking.ids).toContain('too-few-replicas')
-    expect(wrong.ids).toContain('replica')
-  })
-
-  test('finds that fewer replicas are awaited than may become master', async () => {
-    await using master = await startRedis({ config: SAFE })
     const config = [...SAFE, `replicaof 127.0.0.1 ${master.port}`]
-    await using _one = await startRedis({ config })
-    await using _two = await startRedis({ config })
+    await using replica = await startRedis({ config })
+    await using _another = await startRedis({ config })
     await until('both have copied', async () =>
       /state=online.*state=online/s.test(String(await master.command('INFO', 'replication'))),
     )
-    const fixes = async (url: string): Promise<readonly string[]> =>
-      (await found(url)).findings.map(({ fix }) => /minReplicas=\d+/.exec(fix)?.[0] ?? fix)
-    expect(await fixes(master.url)).toEqual(['minReplicas=2'])
-    expect(await fixes(`${master.url}?minReplicas=1`)).toEqual(['minReplicas=2'])
-    expect(await fixes(`${master.url}?minReplicas=2`)).toEqual([])
+    const [none, one, both, three, wrong] = await Promise.all([
+      found(master.url),
+      // Fewer replicas are awaited than may become master.
+      found(`${master.url}?minReplicas=1`),
+      found(`${master.url}?minReplicas=2`),
+      found(`${master.url}?minReplicas=3`),
+      found(replica.url),
+    ])
+    expect(none.ids).toEqual(['asynchronous-replicas'])
+    for (const { findings } of [none, one])
+      expect(findings).toMatchObject([{ fix: expect.stringContaining('minReplicas=2') as string }])
+    expect(both.ids).toEqual([])
+    expect(three.ids).toContain('too-few-replicas')
+    expect(wrong.ids).toContain('replica')
   })
 
   test('finds missing rights, and names what it could not examine', async () => {
@@ -134,8 +114,8 @@ describe.concurrent('doctor of Redis', () => {
 
   test('finds an old version', async () => {
     await using server = await startRedis({ config: SAFE })
-    using relay = await older(server.port, 'redis_version:7', 'redis_version:6')
-    expect((await found(`redis://127.0.0.1:${relay.port}`)).ids).toEqual(['version'])
+    const port = await replacingRelay(server.port, 'redis_version:7', 'redis_version:6')
+    expect((await found(`redis://127.0.0.1:${port}`)).ids).toEqual(['version'])
   })
 
   test('looks at each server of a quorum, and finds the one that is down', async () => {
@@ -261,7 +241,7 @@ test('doctor of ZooKeeper finds a lone server, shortened sessions, missing right
   const server = await startZooKeeper({ config: ['maxSessionTimeout=4000'] })
   await using _end = server
   const alone = `zookeeper://${server.address}`
-  using relay = await older(server.port, 'version: 3.9', 'version: 3.5')
+  const older = await replacingRelay(server.port, 'version: 3.9', 'version: 3.5')
   {
     await using client = await ZooKeeper.connect(server.address)
     await client.create('/closed', '', { acl: [{ permissions: 1, scheme: 'world', id: 'anyone' }] })
@@ -269,7 +249,7 @@ test('doctor of ZooKeeper finds a lone server, shortened sessions, missing right
   const [plain, fitting, old, down, closed] = await Promise.all([
     found(alone),
     found(`${alone}/app?sessionTimeout=4s`),
-    found(`zookeeper://127.0.0.1:${relay.port}/app?sessionTimeout=4s`),
+    found(`zookeeper://127.0.0.1:${older}/app?sessionTimeout=4s`),
     found(`zookeeper://${server.address},127.0.0.1:1/app?sessionTimeout=4s`),
     found(`${alone}/closed?sessionTimeout=4s`),
   ])
@@ -332,7 +312,7 @@ describe('doctor of Hazelcast', () => {
   test('finds a lone member, an old member, and a missing member', async () => {
     const port = await freePort()
     await using server = await startHazelcast({ publicPort: port })
-    using _relay = await older(server.port, '\x05\x07\x00', '\x04\x02\x00', port)
+    await replacingRelay(server.port, '\x05\x07\x00', '\x04\x02\x00', port)
     const url = `hazelcast://127.0.0.1:${port}`
     expect((await found(`${url}/${TEST_CLUSTER}`)).ids).toEqual(['version', 'single-member'])
     await using place = new CommandPlace(`${url}/another`)

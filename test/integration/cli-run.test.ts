@@ -4,7 +4,7 @@ import { describe, expect, test, vi } from 'vitest'
 import type { Box } from '../../src/index.js'
 import { queued } from '../../packages/conformance/src/time.js'
 import { startRedis } from '../support/servers/redis.js'
-import { CommandPlace, PATIENCE } from './command-line.js'
+import { CommandPlace, PATIENCE, type End } from './command-line.js'
 
 /** Returns the token of the key's holder, as soon as there is one. */
 async function tokenOf(box: Box, key: string): Promise<bigint> {
@@ -66,21 +66,6 @@ describe.concurrent('run', () => {
     ])
     expect(missing).toMatchObject({ status: 127, stderr: 'signalbox: command not found: no-such-command\n' })
     expect(folder.status).toBe(126)
-  })
-
-  test('passes signals on, and exits as the command does', async () => {
-    await using place = new CommandPlace()
-    const trap = 'trap "exit 5" TERM; echo up; while :; do sleep 0.05; done'
-    const trapping = place.start('run', '--lock', 'a', '--', 'sh', '-c', trap)
-    // `exec` avoids a fork: a shell that has just forked can lose the signal, and would then wait for its child.
-    const plain = place.start('run', '--lock', 'b', '--', 'sh', '-c', 'echo up; exec sleep 1000')
-    await vi.waitFor(() => expect([trapping.stdout, plain.stdout]).toEqual(['up\n', 'up\n']), PATIENCE)
-    trapping.kill('SIGTERM')
-    plain.kill('SIGINT')
-    const ends = await Promise.all([trapping.ended, plain.ended])
-    expect(ends.map(({ status }) => status)).toEqual([5, 130])
-    const { stdout } = await place.signalbox('ls', '--json')
-    expect(stdout).toBe('')
   })
 
   test('passes each signal on once', async () => {
@@ -173,19 +158,6 @@ describe.concurrent('run', () => {
     expect(ends.map(({ status }) => status)).toEqual([0, 75, 0, 75, 2, 2])
   })
 
-  test('keeps the lock for the minimum time, so that a machine with a late clock finds it busy', async () => {
-    await using place = new CommandPlace()
-    const options = '--lock job --skip-if-busy --hold-at-least 1h --'.split(' ')
-    const job = [...options, 'sh', '-c', 'echo ran >> log']
-    const first = place.start('run', '--json', ...job)
-    await vi.waitFor(() => expect(first.stderr).toContain('"ended"'), PATIENCE)
-    expect(await place.signalbox('run', ...job)).toMatchObject({ status: 0, stderr: '' })
-    expect(place.lines('log')).toEqual(['ran'])
-    first.kill('SIGTERM')
-    expect((await first.ended).status).toBe(0)
-    expect((await place.signalbox('ls', '--json')).stdout).toBe('')
-  })
-
   test('runs a successful command once a slot', async () => {
     await using place = new CommandPlace()
     const once = (slot: string, script: string): Promise<{ status: number | null }> =>
@@ -259,28 +231,15 @@ describe.concurrent('lead', () => {
 describe.concurrent('limit', () => {
   test('keeps all processes together within the rate', async () => {
     await using place = new CommandPlace()
-    const ends = await Promise.all(
-      [1, 2, 3, 4].map(() =>
-        place.signalbox(
-          'limit',
-          'api',
-          '--rate',
-          '2/h',
-          '--wait',
-          '0s',
-          '--',
-          'sh',
-          '-c',
-          'echo ran; exit 4',
-        ),
-      ),
-    )
+    const limit = (...argv: string[]): Promise<End> => place.signalbox('limit', 'api', '--rate', ...argv)
+    const command = ['--wait', '0s', '--', 'sh', '-c', 'echo ran; exit 4']
+    const ends = await Promise.all([1, 2, 3, 4].map(() => limit('2/h', ...command)))
     expect(ends.map(({ status }) => status).sort()).toEqual([4, 4, 75, 75])
     expect(ends.map(({ stdout }) => stdout).join('')).toBe('ran\nran\n')
     const usage = await Promise.all([
-      place.signalbox('limit', 'api', '--rate', '2/h'),
-      place.signalbox('limit', 'api', '--rate', '2/h', '--per-line', '--', 'true'),
-      place.signalbox('limit', 'api', '--rate', '2', '--', 'true'),
+      limit('2/h'),
+      limit('2/h', '--per-line', '--', 'true'),
+      limit('2', '--', 'true'),
     ])
     expect(usage.map(({ status }) => status)).toEqual([2, 2, 2])
   })

@@ -167,69 +167,43 @@ describe.concurrent('get, put and cas', () => {
   })
 })
 
-describe.concurrent('completion', () => {
-  /** Returns a place whose file `completion` is the completion script of a shell. */
-  async function placeFor(shell: string): Promise<CommandPlace> {
-    const place = new CommandPlace()
-    const { stdout } = await place.signalbox('completion', shell)
-    writeFileSync(join(place.folder, 'completion'), stdout)
-    return place
-  }
+/** For each shell, a script that prints the words that its completion function offers for the words of a line. */
+const SHELLS: Readonly<Record<string, (words: readonly string[]) => string>> = {
+  bash: words => `
+    source ./completion; COMP_WORDS=(${words.join(' ')}); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1))
+    _signalbox; echo "\${COMPREPLY[@]}"`,
+  fish: words => `source ./completion; complete -C '${words.join(' ')}'`,
+  // Calls the function directly, because zsh completes only in a terminal.
+  zsh: words => `
+    autoload -Uz compinit; compinit -u -D; source ./completion
+    _describe() { print -l -- \${(P)2} | cut -d : -f 1 }
+    words=(${words.join(' ')}); CURRENT=$#words; _signalbox`,
+}
 
-  async function completed(place: CommandPlace, shell: string, script: string): Promise<string[]> {
-    const end = await place.program(shell, '-c', script).ended
+test.each(Object.entries(SHELLS))('completion of %s knows commands and options', async (shell, script) => {
+  await using place = new CommandPlace()
+  const { stdout } = await place.signalbox('completion', shell)
+  writeFileSync(join(place.folder, 'completion'), stdout)
+  for (const [line, words] of [
+    ['signalbox re', ['release', 'resume', 'revoke']],
+    ['signalbox run --sk', ['--skip-if-busy']],
+    ['signalbox chaos --peer', ['--peer']],
+    ['signalbox trains --kil', ['--kill']],
+    ['signalbox mutex --e', ['--engine']],
+  ] as const) {
+    const end = await place.program(shell, '-c', script(line.split(' '))).ended
     expect(end).toMatchObject({ status: 0, stderr: '' })
-    return end.stdout.split(/\s+/)
+    expect(end.stdout.split(/\s+/), line).toEqual(expect.arrayContaining([...words]))
   }
+  if (shell === 'bash') {
+    const end = await place.program(shell, '-c', script('signalbox run --lock a -- mkfif'.split(' '))).ended
+    expect(end.stdout.split(/\s+/)).toContain('mkfifo')
+  }
+})
 
-  test('of bash knows commands and options', async () => {
-    await using place = await placeFor('bash')
-    const words = (line: string): Promise<string[]> =>
-      completed(
-        place,
-        'bash',
-        `source ./completion; COMP_WORDS=(${line}); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); _signalbox; echo "\${COMPREPLY[@]}"`,
-      )
-    expect(await words('signalbox re')).toEqual(['release', 'resume', 'revoke', ''])
-    expect(await words('signalbox run --sk')).toEqual(['--skip-if-busy', ''])
-    expect(await words('signalbox run --lock a -- mkfif')).toContain('mkfifo')
-    expect(await words('signalbox chaos --proc')).toEqual(['--processes', ''])
-    expect(await words('signalbox trains --kil')).toEqual(['--kill', ''])
-    expect(await words('signalbox mutex --e')).toEqual(['--engine', ''])
-  })
-
-  test('of fish knows commands and options', async () => {
-    await using place = await placeFor('fish')
-    const words = (line: string): Promise<string[]> =>
-      completed(place, 'fish', `source ./completion; complete -C '${line}'`)
-    expect(await words('signalbox re')).toEqual(expect.arrayContaining(['release', 'resume', 'revoke']))
-    expect(await words('signalbox run --sk')).toContain('--skip-if-busy')
-    expect(await words('signalbox chaos --peer')).toContain('--peer')
-  })
-
-  test('of zsh knows commands and options', async () => {
-    await using place = await placeFor('zsh')
-    // Returns the words that the completion function offers. Calls it directly, because zsh completes only in a
-    // terminal.
-    const words = (...line: string[]): Promise<string[]> =>
-      completed(
-        place,
-        'zsh',
-        `autoload -Uz compinit; compinit -u -D; source ./completion
-         _describe() { print -l -- \${(P)2} }
-         words=(${line.join(' ')}); CURRENT=$#words; _signalbox`,
-      )
-    expect(await words('signalbox', 're')).toEqual(
-      expect.arrayContaining([expect.stringMatching(/^release:/), expect.stringMatching(/^revoke:/)]),
-    )
-    expect(await words('signalbox', 'run', '--sk')).toContainEqual(expect.stringMatching(/^--skip-if-busy:/))
-    expect(await words('signalbox', 'chaos', '--p')).toContainEqual(expect.stringMatching(/^--peer:/))
-  })
-
-  test('knows no other shell', async () => {
-    await using place = new CommandPlace()
-    expect(await place.signalbox('completion', 'csh')).toMatchObject({ status: 2, stdout: '' })
-  })
+test('completion knows no other shell', async () => {
+  await using place = new CommandPlace()
+  expect(await place.signalbox('completion', 'csh')).toMatchObject({ status: 2, stdout: '' })
 })
 
 test('gives up a frozen server in bounded time, with a status of its own', async () => {

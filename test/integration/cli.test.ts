@@ -1,9 +1,9 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { queued } from '../../packages/conformance/src/time.js'
 import { LostError, type LockReport } from '../../src/index.js'
-import { CommandPlace } from './command-line.js'
+import { CommandPlace, type End } from './command-line.js'
 
 let place: CommandPlace
 
@@ -19,40 +19,63 @@ async function report(key: string): Promise<LockReport> {
   return JSON.parse(stdout) as LockReport
 }
 
-describe('ls', () => {
-  test('shows holders and waiters of other processes, for all keys or a prefix', async () => {
-    const first = await place.box('billing')
-    const second = await place.box('shipping')
-    const grant = await first.mutex('invoice:42', 'invoice:43').acquire()
-    const permits = await second.semaphore('gpu', { max: 4 }).acquire({ permits: 2, label: 'training' })
-    const waiting = second.mutex('invoice:42').acquire()
-    await queued(first, 'invoice:42', 1)
+test('ls shows holders and waiters, release takes away one grant, and revoke all of a session', async () => {
+  const first = await place.box('billing')
+  const second = await place.box('shipping')
+  const grant = await first.mutex('invoice:42', 'invoice:43').acquire()
+  const permits = await second.semaphore('gpu', { max: 4 }).acquire({ permits: 2, label: 'training' })
+  const waiting = second.mutex('invoice:42').acquire()
+  await queued(first, 'invoice:42', 1)
 
-    const { status, stdout, stderr } = await place.signalbox('ls')
-    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
-    const rows = stdout.split('\n').map(row => row.split(/ {2,}/))
-    expect(rows.map(row => row.slice(0, 3))).toEqual([
-      ['KEY', 'STATE', 'CLAIM'],
-      ['gpu', 'held', '2 of 4'],
-      ['invoice:42', 'held', 'exclusive'],
-      ['invoice:42', 'waits 1', 'exclusive'],
-      ['invoice:43', 'held', 'exclusive'],
-      [''],
-    ])
-    expect(stdout).toContain('training')
-    expect(stdout).toContain(first.session)
+  const { status, stdout, stderr } = await place.signalbox('ls')
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  const rows = stdout.split('\n').map(row => row.split(/ {2,}/))
+  expect(rows.map(row => row.slice(0, 3))).toEqual([
+    ['KEY', 'STATE', 'CLAIM'],
+    ['gpu', 'held', '2 of 4'],
+    ['invoice:42', 'held', 'exclusive'],
+    ['invoice:42', 'waits 1', 'exclusive'],
+    ['invoice:43', 'held', 'exclusive'],
+    [''],
+  ])
+  expect(stdout).toContain('training')
+  expect(stdout).toContain(first.session)
 
-    const { holders, waiters } = await report('invoice:42')
-    expect(holders).toMatchObject([
-      { session: first.session, pid: process.pid, label: 'billing', token: String(grant.token) },
-    ])
-    expect(waiters).toMatchObject([{ session: second.session, label: 'shipping' }])
-    expect((await report('gpu')).holders).toMatchObject([{ token: String(permits.token) }])
+  const { holders, waiters } = await report('invoice:42')
+  expect(holders).toMatchObject([
+    { session: first.session, pid: process.pid, label: 'billing', token: String(grant.token) },
+  ])
+  expect(waiters).toMatchObject([{ session: second.session, label: 'shipping' }])
+  expect((await report('gpu')).holders).toMatchObject([{ token: String(permits.token) }])
 
-    await grant.release()
-    await (await waiting).release()
+  const release = (token: bigint): Promise<End> =>
+    place.signalbox('release', 'invoice:43', '--token', String(token))
+  expect(await release(grant.token + 1024n)).toEqual({
+    status: 1,
+    stdout: '',
+    stderr: `signalbox: invoice:43 has no holder with token ${grant.token + 1024n}\n`,
   })
+  grant.assertHeld()
+  expect(await release(grant.token)).toEqual({ status: 0, stdout: 'released invoice:43\n', stderr: '' })
+  expect((await waiting).token).toBeGreaterThan(grant.token)
+  await expect.poll(() => grant.expiresIn()).toBe(0)
+  await expect(grant.release()).rejects.toThrow(LostError)
 
+  const { session } = second
+  expect(await place.signalbox('revoke', session)).toEqual({
+    status: 0,
+    stdout: `revoked 2 requests of ${session}\n`,
+    stderr: '',
+  })
+  await first.mutex('invoice:42', 'gpu').acquire()
+  expect(await place.signalbox('revoke', session)).toEqual({
+    status: 1,
+    stdout: '',
+    stderr: `signalbox: session ${session} holds nothing and waits for nothing\n`,
+  })
+})
+
+describe('ls', () => {
   test('takes the engine from the environment, and exits with 0 when its reader closes the pipe', async () => {
     const box = await place.box('many')
     const keys = Array.from({ length: 500 }, (_, index) => `${'key'.repeat(100)}${index}`)
@@ -79,52 +102,6 @@ describe('ls', () => {
   })
 })
 
-describe('release', () => {
-  test('takes away the grant with that token, and the next waiter gets its keys', async () => {
-    const first = await place.box('first')
-    const second = await place.box('second')
-    const grant = await first.mutex('a', 'b').acquire()
-    const waiting = second.mutex('b').acquire()
-    await queued(first, 'b', 1)
-
-    const wrong = await place.signalbox('release', 'a', '--token', String(grant.token + 1024n))
-    expect(wrong).toEqual({
-      status: 1,
-      stdout: '',
-      stderr: `signalbox: a has no holder with token ${grant.token + 1024n}\n`,
-    })
-    grant.assertHeld()
-
-    const { holders } = await report('a')
-    const done = await place.signalbox('release', 'a', '--token', String(holders[0]!.token))
-    expect(done).toEqual({ status: 0, stdout: 'released a\n', stderr: '' })
-    const next = await waiting
-    expect(next.token).toBeGreaterThan(grant.token)
-    await expect.poll(() => grant.expiresIn()).toBe(0)
-    await expect(grant.release()).rejects.toThrow(LostError)
-  })
-})
-
-describe('revoke', () => {
-  test('takes away all grants of a session, once', async () => {
-    const first = await place.box('first')
-    const second = await place.box('second')
-    await first.mutex('a').acquire()
-    await first.mutex('b').acquire()
-    const waiting = second.mutex('a', 'b').acquire()
-    await queued(second, 'a', 1)
-
-    const done = await place.signalbox('revoke', first.session)
-    expect(done).toEqual({ status: 0, stdout: `revoked 2 requests of ${first.session}\n`, stderr: '' })
-    await (await waiting).release()
-    expect(await place.signalbox('revoke', first.session)).toEqual({
-      status: 1,
-      stdout: '',
-      stderr: `signalbox: session ${first.session} holds nothing and waits for nothing\n`,
-    })
-  })
-})
-
 describe('trains', () => {
   test('runs the train tracker, with its options and statuses', async () => {
     const argv = ['--engine', place.url, '--processes', '2', '--days', '1']
@@ -136,15 +113,5 @@ describe('trains', () => {
     const refused = await place.signalbox('trains', '--processes', 'x')
     expect(refused.status).toBe(2)
     expect(refused.stderr).toContain('--processes')
-  })
-
-  test('runs to its end after the reader of its output has closed the pipe', async () => {
-    const script =
-      '"$NODE" "$SIGNALBOX" trains --days 1 --processes 2 --json report.json | head -n 1; echo "${PIPESTATUS[0]}"'
-    const end = await place.bash(script)
-    expect(end).toMatchObject({ status: 0, stderr: '' })
-    expect(end.stdout).toMatch(/^timetable .*\n0\n$/)
-    const report: unknown = JSON.parse(readFileSync(join(place.folder, 'report.json'), 'utf8'))
-    expect(report).toMatchObject({ processes: 2, created: 218, matchesSerial: true })
   })
 })

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { runWithPackages } from '../support/installed-packages.js'
-import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
-import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { startPostgres } from '../support/servers/postgres.js'
+import { startRedis } from '../support/servers/redis.js'
 
 /** Prints the outcome of opening a box, and the client packages that were loaded for it. */
 const PROGRAM = `
@@ -22,12 +22,7 @@ const packages = ['ioredis', '@redis/client', 'pg'].filter(name => loaded.some(p
 console.log([outcome, ...packages].join(' | '))
 `
 
-let redis: RedisServer
-let postgres: PostgresServer
-
-beforeAll(async () => {
-  ;[redis, postgres] = await Promise.all([startRedis(), startPostgres()])
-})
+const [redis, postgres] = await Promise.all([startRedis(), startPostgres()])
 afterAll(() => Promise.all([redis.kill(), postgres.kill()]))
 
 test.each([

@@ -76,21 +76,26 @@ test('web-farm: of two processes that are asked at once, one charges an invoice'
   for (const server of servers) expect(await server.ended).toMatchObject({ status: 0, stderr: '' })
 })
 
+/** Runs an example in one process for each list of arguments, all at once. Returns their output. */
+async function runAll(name: string, ...lists: readonly (readonly string[])[]): Promise<string[]> {
+  const ends = await Promise.all(lists.map(argv => start(name, argv).ended))
+  for (const end of ends) expect(end).toMatchObject({ status: 0, stderr: '' })
+  return ends.map(({ stdout }) => stdout)
+}
+
+const NOTES = Array.from({ length: 6 }, (_, index) => `note ${index}`)
+
 test('lockfile: no line of several writers is lost', async () => {
   const file = join(reapedFolder('examples'), 'notes.txt')
-  const lines = Array.from({ length: 6 }, (_, index) => `line ${index}`)
-  const writers = lines.map(line => start('lockfile', [file, line]))
-  for (const { ended } of writers) expect(await ended).toMatchObject({ status: 0, stderr: '' })
-  expect(readFileSync(file, 'utf8').trim().split('\n').sort()).toEqual(lines)
+  await runAll('lockfile', ...NOTES.map(note => [file, note]))
+  expect(readFileSync(file, 'utf8').trim().split('\n').sort()).toEqual(NOTES)
 })
 
 test('several-locks: transfers in both directions neither deadlock nor lose money', async () => {
   const folder = reapedFolder('examples')
   for (const name of ['anna', 'ben']) writeFileSync(join(folder, name), '100')
-  const transfers = Array.from({ length: 6 }, (_, index) =>
-    start('several-locks', [folder, ...(index % 2 === 0 ? ['anna', 'ben'] : ['ben', 'anna']), '5']),
-  )
-  for (const { ended } of transfers) expect(await ended).toMatchObject({ status: 0, stderr: '' })
+  const transfers = NOTES.map((_, index) => (index % 2 === 0 ? ['anna', 'ben'] : ['ben', 'anna']))
+  await runAll('several-locks', ...transfers.map(names => [folder, ...names, '5']))
   expect(['anna', 'ben'].map(name => readFileSync(join(folder, name), 'utf8'))).toEqual(['100', '100'])
   const tooMuch = await start('several-locks', [folder, 'anna', 'ben', '1000']).ended
   expect(tooMuch.stderr).toContain('anna has only 100')
@@ -98,13 +103,10 @@ test('several-locks: transfers in both directions neither deadlock nor lose mone
 
 test('web-locks: of notes that six processes add at once, none is lost', async () => {
   const folder = reapedFolder('examples')
-  const notes = Array.from({ length: 6 }, (_, index) => `note ${index}`)
-  const writers = notes.map(note => start('web-locks', [folder, 'add', note]))
-  const ends = await Promise.all(writers.map(({ ended }) => ended))
-  for (const end of ends) expect(end).toMatchObject({ status: 0, stderr: '' })
-  expect(ends.map(({ stdout }) => stdout).sort()).toEqual(notes.map((_, index) => `${index + 1} notes\n`))
-  const list = await start('web-locks', [folder, 'list']).ended
-  expect(list.stdout.trim().split('\n').sort()).toEqual(notes)
+  const said = await runAll('web-locks', ...NOTES.map(note => [folder, 'add', note]))
+  expect(said.sort()).toEqual(NOTES.map((_, index) => `${index + 1} notes\n`))
+  const [list] = await runAll('web-locks', [folder, 'list'])
+  expect(list!.trim().split('\n').sort()).toEqual(NOTES)
 })
 
 test('rate-limit: two processes together send what the limit allows', async () => {

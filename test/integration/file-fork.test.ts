@@ -33,17 +33,3 @@ test('workers of a cluster and its primary have boxes of their own, which exclud
   await first.release('it')
   await behind
 })
-
-test('the death of a worker of a cluster frees what it held, and its primary and the others continue', async () => {
-  const here = place()
-  const primary = await here.box()
-  const [dead, alive] = [await here.worker(), await here.worker()]
-  await alive.mutex('other', ['other key'], LONG)
-  await dead.mutex('it', ['key'], LONG)
-  const waiting = alive.mutex('it', ['key'], LONG)
-  await queued(primary, 'key', 1)
-  await dead.kill()
-  await waiting
-  await alive.call('assertHeld', 'other')
-  await expect(primary.mutex('other key').tryAcquire()).resolves.toBeUndefined()
-})

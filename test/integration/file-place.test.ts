@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { InvalidArgumentError, open, UnavailableError } from 'signalbox'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { loadSqlite } from '../../src/engines/file/driver.js'
+import { failure } from '../support/failure.js'
 import { place } from '../support/file/places.js'
 import type { Start } from '../support/file/remote-box.js'
 import { smallDisk } from '../support/file/small-disk.js'
@@ -37,18 +38,17 @@ function expectUntouched(before: readonly string[]): void {
 }
 
 describe('an unfit place is refused with a reason', () => {
-  test('a file where the folder should be', async () => {
+  test('a file where the folder should be, or a folder that can not be created', async () => {
     writeFileSync(join(folder, 'file'), '')
     await expect(open(`file:${folder}/file`)).rejects.toThrow(UnavailableError)
     await expect(open(`file:${folder}/file/below`)).rejects.toThrow('the path is not a folder')
+    await expect(open('file:/proc/signalbox')).rejects.toThrow(UnavailableError)
   })
 
-  test('a file that is not a database', async () => {
+  test('a file that is not a database, or a database of another program', async () => {
     writeFileSync(join(folder, 'signalbox.db'), 'x'.repeat(5000))
     await expect(open(`file:${folder}`)).rejects.toThrow('signalbox.db is not a SQLite database')
-  })
-
-  test('a database of another program', async () => {
+    rmSync(join(folder, 'signalbox.db'))
     await sql('create table theirs (id integer)')
     const opening = open(`file:${folder}`)
     await expect(opening).rejects.toThrow(InvalidArgumentError)
@@ -59,10 +59,6 @@ describe('an unfit place is refused with a reason', () => {
     await (await open(`file:${folder}`)).close()
     await sql('pragma user_version = 99')
     await expect(open(`file:${folder}`)).rejects.toThrow(/layout 99 .* layout 2/)
-  })
-
-  test('a folder that can not be created', async () => {
-    await expect(open('file:/proc/signalbox')).rejects.toThrow(UnavailableError)
   })
 })
 
@@ -140,15 +136,13 @@ describe.runIf(process.platform === 'linux')('a place without write access is re
     await (await open(url)).close()
     const before = readdirSync(folder)
     chmodSync(folder, 0o555)
-    expect(await refusal(url, { user })).toMatchObject({
-      code: 'UNAVAILABLE',
-      message: expect.stringMatching(/may not be written|can not be/) as string,
-    })
+    expect(await refusal(url, { user })).toMatchObject(
+      failure('UNAVAILABLE', /may not be written|can not be/),
+    )
     expectUntouched(before)
-    await expect(refusal(`${url}/below`, { user })).resolves.toMatchObject({
-      code: 'UNAVAILABLE',
-      message: expect.stringContaining('the folder may not be written') as string,
-    })
+    await expect(refusal(`${url}/below`, { user })).resolves.toMatchObject(
+      failure('UNAVAILABLE', 'the folder may not be written'),
+    )
   })
 })
 

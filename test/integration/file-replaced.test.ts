@@ -1,18 +1,16 @@
-import { chmodSync, chownSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { pause, until } from '../../packages/conformance/src/time.js'
 import { FILES } from '../../src/engines/file/folder.js'
+import { failure } from '../support/failure.js'
 import { place, type Place } from '../support/file/places.js'
 import type { RemoteBox, Start } from '../support/file/remote-box.js'
 
 /** A user without permissions. */
 const USER = 65_534
 
-const REPLACED = {
-  code: 'UNAVAILABLE',
-  message: expect.stringMatching(/was deleted, moved or replaced/) as string,
-}
+const REPLACED = failure('UNAVAILABLE', /was deleted, moved or replaced/)
 
 /** Opens the folder in another process, puts a value and closes the box. Returns the outcome. */
 async function laterPut(here: Place, url = here.url): Promise<unknown> {
@@ -131,17 +129,6 @@ describe('while a box is open', () => {
       await lost(box)
     },
   )
-
-  test('all is deleted: the grants end, and what others put in new files stays', async () => {
-    const here = place()
-    const box = await holder(here)
-    for (const name of readdirSync(here.folder)) rmSync(path(here, name))
-    expect(await laterPut(here)).toBe('put')
-    await expect(box.call('put', 's', 'key', 'too late')).rejects.toMatchObject(REPLACED)
-    await box.call('close')
-    await box.kill()
-    expect(await (await here.process()).call('get', 's', 'key')).toBe('later')
-  })
 })
 
 test('files that SQLite creates again between boxes are not taken for replaced ones', async () => {

@@ -1,20 +1,15 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { pause, soFar, until } from '../../packages/conformance/src/time.js'
 import { open } from '../../src/open.js'
 import { foreignMap } from '../support/hazelcast/foreign-map.js'
-import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
+import { startHazelcast, TEST_CLUSTER } from '../support/servers/hazelcast.js'
 
 /** Maximum duration of a test, in milliseconds. Far more than needed. */
 const BOUND = 30_000
 
-let server: HazelcastServer
-let url: string
-
-beforeAll(async () => {
-  server = await startHazelcast()
-  url = `hazelcast://${server.address}/${TEST_CLUSTER}`
-})
+const server = await startHazelcast()
 afterAll(() => server.kill())
+const url = `hazelcast://${server.address}/${TEST_CLUSTER}`
 
 test('a waiter that loses a key while it waits for another one waits for both again before its lease ends', async () => {
   const map = await foreignMap(server)

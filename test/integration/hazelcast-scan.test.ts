@@ -1,5 +1,5 @@
 import * as hazelcast from 'hazelcast-client'
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.js'
 import { diagnose } from '../../src/diagnose.js'
 import { encodeKeyEntry } from '../../packages/hazelcast/src/entry-text.js'
@@ -11,7 +11,7 @@ import {
 } from '../../packages/hazelcast/src/key-entry.js'
 import { Scan } from '../../packages/hazelcast/src/scan.js'
 import { foreignClient } from '../support/hazelcast/foreign-map.js'
-import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
+import { startHazelcast, TEST_CLUSTER } from '../support/servers/hazelcast.js'
 
 const KEYS = 600
 /** Number of concurrent searches, and number of times that they are repeated. */
@@ -26,29 +26,27 @@ function textOf(turn: number): string {
     : `{"stamp":${turn},"version":${turn},"ids":[],"n":0,"lock":[${turn}],"value":1}`
 }
 
+const server = await startHazelcast()
+afterAll(() => server.kill())
+
 /** Returns the map of a program's values, and a scan of it. */
 async function scanned(
-  server: HazelcastServer,
+  name: string,
 ): Promise<{ map: hazelcast.IMap<string, hazelcast.HazelcastJsonValue>; scan: Scan }> {
   const client = await foreignClient(server)
-  const map = await client.getMap<string, hazelcast.HazelcastJsonValue>('shop.values')
+  const map = await client.getMap<string, hazelcast.HazelcastJsonValue>(`${name}.values`)
   return { map, scan: new Scan(() => Promise.resolve(map), hazelcast, systemClock) }
 }
 
 test('a search misses no key whose entry is replaced meanwhile', { timeout: 60_000 }, async () => {
-  await using server = await startHazelcast()
-  const [writer, reader] = await Promise.all([foreignClient(server), foreignClient(server)])
-  const [written, read] = await Promise.all(
-    [writer, reader].map(client => client.getMap<string, hazelcast.HazelcastJsonValue>('searched')),
-  )
+  const [{ map: written }, { scan }] = await Promise.all([scanned('searched'), scanned('searched')])
   const keys = Array.from({ length: KEYS }, (_, at) => `s/${String(at).padStart(3, '0')}`)
-  const put = (key: string, turn: number) => written!.set(key, new hazelcast.HazelcastJsonValue(textOf(turn)))
+  const put = (key: string, turn: number) => written.set(key, new hazelcast.HazelcastJsonValue(textOf(turn)))
   await Promise.all(keys.map(key => put(key, 0)))
   const over = new AbortController()
   const writing = (async () => {
     for (let turn = 1; !over.signal.aborted; turn++) await Promise.all(keys.map(key => put(key, turn)))
   })()
-  const scan = new Scan(() => Promise.resolve(read!), hazelcast, systemClock)
   const search = { type: 'list', prefix: 's/', after: '', limit: KEYS } as const
   try {
     for (let round = 0; round < ROUNDS; round++)
@@ -64,8 +62,7 @@ test(
   'free entries are found next to those of another program, which the doctor names',
   { timeout: 60_000 },
   async () => {
-    await using server = await startHazelcast()
-    const { map, scan } = await scanned(server)
+    const { map, scan } = await scanned('shop')
     const free = '{"stamp":1,"version":0,"ids":[],"n":0,"lock":[1,1]}'
     await map.set('free', new hazelcast.HazelcastJsonValue(free))
     await map.set('used', new hazelcast.HazelcastJsonValue(textOf(1)))
@@ -83,8 +80,7 @@ test(
   'entries are found that are no longer used, and those that sessions use',
   { timeout: 60_000 },
   async () => {
-    await using server = await startHazelcast()
-    const { map, scan } = await scanned(server)
+    const { map, scan } = await scanned('used')
     const now = Date.now()
     const put = (key: string, entry: KeyEntry) =>
       map.set(key, new hazelcast.HazelcastJsonValue(encodeKeyEntry(entry)))

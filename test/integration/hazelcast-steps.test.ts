@@ -1,5 +1,5 @@
 import * as hazelcast from 'hazelcast-client'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { Box } from '../../src/box.js'
 import { systemClock } from '../../src/base/clock.js'
 import { HazelcastEngine } from '../../packages/hazelcast/src/hazelcast-engine.js'
@@ -8,7 +8,7 @@ import { open } from '../../src/open.js'
 import { pause, until } from '../../packages/conformance/src/time.js'
 import { foreignClient } from '../support/hazelcast/foreign-map.js'
 import { intercepted, type MapCall } from '../support/hazelcast/intercepted.js'
-import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
+import { startHazelcast, TEST_CLUSTER } from '../support/servers/hazelcast.js'
 
 /** Greater than the number of remote calls in the transaction and its write-back, as long as no lease is renewed. */
 const STEPS = 64
@@ -45,11 +45,7 @@ function cutOff(cut: Cut) {
   return intercepted(({ send }) => call(send))
 }
 
-let server: HazelcastServer
-
-beforeAll(async () => {
-  server = await startHazelcast()
-})
+const server = await startHazelcast()
 afterAll(() => server.kill())
 
 /** Values of the keys before and after the move; undefined if there is none. */
@@ -173,26 +169,6 @@ class Gate {
     this.waiting--
   }
 }
-
-test('a grant that is downgraded while it is renewed stays held', async () => {
-  const gate = new Gate()
-  const box = await boxWith('downgraded', async ({ method, send }) => {
-    const answer = await send()
-    // A renewal calls `isLocked` twice. Lets the calls of the downgrade's unlock pass.
-    if (method === 'isLocked' && gate.waiting < 2) await gate.pass()
-    return answer
-  })
-  gate.shut()
-  const lease = 3000
-  const grant = await box.readWriteLock('key').write.acquire({ lease })
-  await until('it is being renewed', () => gate.waiting === 2)
-  await grant.downgrade()
-  gate.open()
-  await until('it is renewed', () => grant.expiresIn() > lease / 2)
-  grant.assertHeld()
-  expect(await box.readWriteLock('key').write.tryAcquire()).toBeUndefined()
-  await grant.release()
-})
 
 describe('a box that writes its commit to another key late, after another box has done so and deleted the value', () => {
   /** Commits two keys, has the second one written and deleted by another box, and then lets the first box continue. */

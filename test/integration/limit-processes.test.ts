@@ -36,9 +36,13 @@ async function keepTheBound(url: string): Promise<void> {
   expect(isInOrder(seen)).toBe(true)
 }
 
-test('eight processes over files stay within the limit, one of them stopped again and again', async () => {
-  await keepTheBound(place().url)
-})
+test.each(['files', 'Redis'])(
+  'eight processes over %s stay within the limit, one of them stopped again and again',
+  async engine => {
+    await using here = engine === 'Redis' ? await RedisPlace.start() : undefined
+    await keepTheBound(here?.server.url ?? place().url)
+  },
+)
 
 test('a period over files continues after all boxes were closed', async () => {
   const { url } = place()
@@ -49,11 +53,6 @@ test('a period over files continues after all boxes were closed', async () => {
     expect((await limiter.explain()).limits[0]!.remaining).toBe(left)
     expect((await limiter.tryAcquire()) !== undefined).toBe(left > 0)
   }
-})
-
-test('eight processes over Redis stay within the limit, one of them stopped again and again', async () => {
-  await using here = await RedisPlace.start()
-  await keepTheBound(here.server.url)
 })
 
 test('a process stays alive for a caller whose signal aborts', async () => {

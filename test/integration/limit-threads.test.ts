@@ -3,29 +3,6 @@ import { mostWithin } from '../support/limits/service.js'
 import { shareLimit } from '../support/limits/threads.js'
 
 const LIMIT = 20
-const PER = 400
-/** A period without rounding errors, in milliseconds. */
-const EXACT = PER - 0.001
-
-test('threads wait without spinning and stay within the limit while one of them stands still', async () => {
-  const options = { limits: { limit: LIMIT, per: PER }, threads: 12, duration: 2500, stalls: 450 }
-  const { times, busy } = await shareLimit(options)
-  expect(mostWithin(times.flat(), EXACT)).toBeLessThanOrEqual(LIMIT)
-  expect(Math.min(...times.map(own => own.length))).toBeGreaterThan(0)
-  // A thread that spins would use a whole processor.
-  expect(busy).toBeLessThan(0.8)
-})
-
-test('threads stay within the limit while they return permits', async () => {
-  const { times } = await shareLimit({
-    limits: { limit: LIMIT, per: PER },
-    threads: 8,
-    duration: 2500,
-    refunds: true,
-  })
-  expect(mostWithin(times.flat(), EXACT)).toBeLessThanOrEqual(LIMIT)
-  expect(times.flat().length).toBeGreaterThan(LIMIT)
-})
 
 /** Returns the maximum number of these times in one period of the wall clock. */
 function mostInPeriod(times: readonly number[], length: number): number {
@@ -36,34 +13,6 @@ function mostInPeriod(times: readonly number[], length: number): number {
   }
   return Math.max(...counts.values())
 }
-
-test('threads stay within the limit of each calendar period, and get permits in every one', async () => {
-  const { wallTimes } = await shareLimit({
-    limits: { limit: LIMIT, per: PER, window: 'calendar' },
-    threads: 8,
-    duration: 1500,
-    stalls: 250,
-  })
-  expect(mostInPeriod(wallTimes.flat(), PER)).toBeLessThanOrEqual(LIMIT)
-  // At least three periods are complete, one more than this number needs.
-  expect(wallTimes.flat().length).toBeGreaterThan(2 * LIMIT)
-})
-
-test('threads get evenly spaced permits, and others use returned ones', async () => {
-  const { times } = await shareLimit({
-    limits: { limit: LIMIT, per: PER, window: 'smooth' },
-    threads: 8,
-    duration: 1500,
-    refunds: true,
-  })
-  const sorted = times.flat().sort((one, other) => one - other)
-  expect(mostWithin(sorted, EXACT)).toBeLessThanOrEqual(LIMIT)
-  const apart = sorted.slice(1).map((time, index) => time - sorted[index]!)
-  // Permits of several calls can have the same time, and the limiter compensates for a late timer within 5 ms.
-  const nearest = Math.min(...apart.filter(gap => gap > 0))
-  expect(nearest).toBeGreaterThanOrEqual(PER / LIMIT - 5.001)
-  expect(sorted.length).toBeGreaterThan(LIMIT)
-})
 
 test('threads keep limits of all kinds together, while they stand still and give permits back', async () => {
   const { times, wallTimes } = await shareLimit({

@@ -1,15 +1,8 @@
 import { describe, expect, test, vi } from 'vitest'
 import { VirtualClock } from '../../src/base/clock.js'
 import { Box } from '../../src/box.js'
-import type { PermitReservation } from '../../src/engine/contract.js'
 import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
-import { BoxLimiters } from '../../src/limits/remote/box-limiter.js'
 import { limiter } from '../../src/limits/index.js'
-import {
-  reservePermits,
-  type LimiterState,
-  type ReservePermits,
-} from '../../src/engine/limits/reserve-permits.js'
 import { memoryInUse } from '../support/heap.js'
 import { pass, settled } from '../support/passing.js'
 
@@ -44,33 +37,6 @@ describe('waiting callers', () => {
     expect(limit.explain().place).toBe(MANY)
   }, 60_000)
 
-  test('take no more where an engine counts', async () => {
-    const clock = new VirtualClock()
-    const after = vi.spyOn(clock, 'after')
-    let state: LimiterState | undefined
-    const ask = (request: ReservePermits): PermitReservation => {
-      const now = clock.now()
-      const decision = reservePermits(state, request, now, now)
-      state = decision.state
-      return { reserved: decision.reserved, earliest: now, latest: now }
-    }
-    const options = { limit: 1, per: '1h' } as const
-    const lock = (): never => {
-      throw new Error('it has no concurrency')
-    }
-    const limit = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask, lock }).limiter(
-      'api',
-      options,
-    )
-    await limit.acquire()
-    const before = after.mock.calls.length
-    const promise = await bytesEach(() => new Promise(() => undefined))
-    const waiting = await bytesEach(() => limit.acquire())
-    expect(waiting - promise).toBeLessThanOrEqual(200)
-    expect(after.mock.calls.length - before).toBeLessThanOrEqual(1)
-    expect((await limit.explain()).place).toBe(MANY)
-  }, 60_000)
-
   test('leave nothing behind after any end of their wait', async () => {
     const clock = new VirtualClock()
     const limit = limiter({ limit: 1000, per: '1s', clock })
@@ -99,21 +65,6 @@ describe('waiting callers', () => {
 })
 
 describe('keys', () => {
-  test('that are unused are forgotten after their window without a further call', async () => {
-    const clock = new VirtualClock()
-    const limit = limiter({ limit: 3, per: '1s', clock })
-    const kept = limit.key('kept')
-    const before = await inUse()
-    for (let index = 0; index < MANY; index++) limit.key(`key ${index}`).tryAcquire()
-    expect((await inUse()) - before).toBeGreaterThan(MANY * 50)
-    await pass(clock, 3000)
-    expect((await inUse()) - before).toBeLessThan(2e6)
-    expect(clock.nextAt()).toBeUndefined()
-    // A program can keep the limiter of a key in the meantime.
-    expect(kept.tryAcquire(3)).toBeDefined()
-    expect(kept.tryAcquire()).toBeUndefined()
-  }, 60_000)
-
   test('in use are kept: with given permits, waiting callers, a pause or a current day', async () => {
     const clock = new VirtualClock(Date.UTC(2026, 9, 24, 22, 30))
     const days = limiter({

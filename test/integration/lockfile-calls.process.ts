@@ -5,22 +5,14 @@
 import { createInterface } from 'node:readline'
 import * as lockfile from 'signalbox-lockfile'
 
-/** Additional functions. */
-interface Others {
-  release(): unknown
-  /** Switches to the user with this ID. */
-  become(user: number): void
-}
-
 export type LockfileCall =
   | [name: Exclude<keyof typeof lockfile, 'default'>, file: string, options?: lockfile.LockOptions]
-  | { [name in keyof Others]: [name: name, ...Parameters<Others[name]>] }[keyof Others]
+  | [name: 'release']
 
 let release: (() => unknown) | undefined
 const functions: Record<string, (...values: never[]) => unknown> = {
   ...lockfile,
   release: () => release!(),
-  become: (user: number) => void process.setuid!(user),
 }
 
 process.on('warning', ({ message }) => console.log(JSON.stringify(message)))

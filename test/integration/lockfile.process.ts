@@ -5,11 +5,8 @@ export interface LockfilePlan {
   readonly file: string
   readonly sync?: boolean
   readonly options?: LockOptions
-  /**
-   * The action after it has printed `held`: none, with no work left; exiting; throwing; or a loop that releases the
-   * lock and acquires it again immediately.
-   */
-  readonly then: 'stay' | 'end' | 'exit' | 'throw' | 'loop'
+  /** The action after it has printed `held`: none, with no work left; exiting; or throwing. */
+  readonly then: 'stay' | 'end' | 'exit' | 'throw'
   /** Whether it handles SIGTERM without exiting. */
   readonly handles?: boolean
   /** Whether it throws when the lock is compromised. */
@@ -23,15 +20,10 @@ const onCompromised = (error: Error) => {
 const options: LockOptions = { ...plan.options, ...(plan.throws === true ? { onCompromised } : {}) }
 
 if (plan.handles === true) process.on('SIGTERM', () => console.log('handled'))
-let release: (() => Promise<void>) | undefined
 if (plan.sync === true) lockSync(plan.file, options)
-else release = await lock(plan.file, options)
+else await lock(plan.file, options)
 console.log('held')
 process.on('warning', warning => console.log(`warned ${(warning as NodeJS.ErrnoException).code}`))
-while (plan.then === 'loop') {
-  await release?.()
-  release = await lock(plan.file, options)
-}
 if (plan.then === 'stay') setInterval(() => undefined, 1000)
 if (plan.then === 'exit') process.exit(3)
 if (plan.then === 'throw') throw new Error('a crash')

@@ -4,10 +4,8 @@
  *
  * - echo: sends each message back to the address before the first space of the message
  * - listen: ignores messages
- * - close, exit: closes its mailbox and exits, or exits without closing it, at the first byte of standard input
- * - finish: sends to the addresses and watches them, and has nothing left to do after the first byte of standard input
- * - flood: like finish, but sends more messages than fit into the buffers of a receiver that does not read
- * - crowd: 50 mailboxes, each of which sends its address to each of the addresses
+ * - flood: sends more messages to the addresses than fit into the buffers of a receiver that does not read, watches them,
+ *   and has nothing left to do after the first byte of standard input
  */
 import { systemClock } from '../../src/base/clock.js'
 import { Mailbox } from '../../src/engines/file/mailbox.js'
@@ -22,31 +20,11 @@ const mailbox = await Mailbox.open(
   systemClock,
 )
 
-switch (mode) {
-  case 'finish':
-  case 'flood':
-    for (const address of addresses) {
-      mailbox.watch(address, () => process.exit(1))
-      const messages = mode === 'flood' ? 10_000 : 1
-      for (let number = 0; number < messages; number++)
-        void mailbox.send(address, `${mailbox.address} ${number}`)
-    }
-    process.stdin.once('data', () => process.stdin.destroy())
-    break
-  case 'crowd':
-    for (let number = 0; number < 50; number++) {
-      const member = await Mailbox.open(folder, () => {}, systemClock)
-      for (const address of addresses) void member.send(address, member.address)
-    }
-    process.stdin.resume()
-    break
-  case 'close':
-    process.stdin.once('data', () => void mailbox.close().then(() => process.exit()))
-    break
-  case 'exit':
-    process.stdin.once('data', () => process.exit())
-    break
-  default:
-    process.stdin.resume()
-}
+if (mode === 'flood') {
+  for (const address of addresses) {
+    mailbox.watch(address, () => process.exit(1))
+    for (let number = 0; number < 10_000; number++) void mailbox.send(address, `${mailbox.address} ${number}`)
+  }
+  process.stdin.once('data', () => process.stdin.destroy())
+} else process.stdin.resume()
 process.stdout.write(`${mailbox.address}\n`)

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Box } from '../../src/box.js'
-import { systemClock, VirtualClock } from '../../src/base/clock.js'
+import { systemClock } from '../../src/base/clock.js'
 import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
-import { MemoryState } from '../../src/engine/kit/memory-state.js'
 import { memoryInUse } from '../support/heap.js'
 
 /** Returns the megabytes in use after a garbage collection. */
@@ -24,21 +23,6 @@ async function growth(task: () => Promise<void>): Promise<number> {
 }
 
 describe('nothing grows per key ever used', () => {
-  test('300,000 keys that were locked leave nothing behind', async () => {
-    const { space, box } = await start()
-    const grown = await growth(async () => {
-      for (let index = 0; index < 300_000; index++) {
-        const grant = await box.mutex(`key ${index}`).acquire()
-        await grant.release()
-      }
-    })
-    expect(grown).toBeLessThan(8)
-    // The engine keeps the last keys for the next caller, and releases them on inspection.
-    expect(space.state.keys('').length).toBeLessThanOrEqual(64)
-    for await (const report of box.inspect()) throw new Error(`${report.key} is left`)
-    expect(space.state.keys('')).toEqual([])
-  }, 60_000)
-
   test('permits, readers, sets of keys, waits and losses leave nothing behind', async () => {
     const { space, box } = await start()
     const grown = await growth(async () => {
@@ -60,18 +44,6 @@ describe('nothing grows per key ever used', () => {
     expect(grown).toBeLessThan(8)
     for await (const report of box.inspect()) throw new Error(`${report.key} is left`)
     expect(space.state.keys('')).toEqual([])
-  }, 60_000)
-
-  test('grants that lapse without ever being released leave nothing behind', async () => {
-    const { space, box } = await start()
-    const grown = await growth(async () => {
-      for (let index = 0; index < 20_000; index++) {
-        await box.mutex(`key ${index}`).acquire({ lease: 20, renew: false })
-        if (index % 1000 === 0) await new Promise(resolve => setTimeout(resolve, 5))
-      }
-      while (space.state.keys('').length > 0) await new Promise(resolve => setTimeout(resolve, 10))
-    })
-    expect(grown).toBeLessThan(8)
   }, 60_000)
 
   test('transactions, deleted values and watches leave nothing behind', async () => {
@@ -109,21 +81,4 @@ describe('nothing grows per key ever used', () => {
     expect(space.listeners.size).toBe(0)
     expect(space.state.keys('')).toEqual([])
   }, 60_000)
-})
-
-describe('ids of transactions', () => {
-  test('they are forgotten after their retention', () => {
-    const clock = new VirtualClock()
-    const state = new MemoryState(0, clock)
-    for (let index = 0; index < 20_000; index++) {
-      state.record(`key ${index}`, 'id', 1000)
-      clock.advance(1)
-    }
-    const recorded = state.recorded(
-      Array.from({ length: 20_000 }, (_, index) => ({ key: `key ${index}`, id: 'id' })),
-    )
-    // Only IDs since the last sweep stay longer than their retention.
-    expect(recorded.filter(Boolean).length).toBeLessThan(10_000)
-    expect(recorded.slice(-1000)).toEqual(Array.from({ length: 1000 }, () => true))
-  })
 })

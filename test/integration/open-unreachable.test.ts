@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { open } from '../../src/index.js'
+import { RedisPlace } from '../support/redis/place.js'
 import { silentPort } from '../support/servers/silent-port.js'
 
 /** Returns a URL for each kind of engine with servers, on three ports. */
@@ -40,20 +42,30 @@ test('an open that times out reports why its last attempt failed', async () => {
   }
 })
 
-for (const [what, port] of [
-  ['a server that says nothing', silentPort],
-  ['a port where nothing listens', freePort],
-] as const) {
-  test(`no engine opens at ${what}, and each reports that nothing was done`, async () => {
-    const urls = urlsAt(await Promise.all([port(), port(), port()]))
-    const codes = await Promise.all(
-      urls.map(async url =>
-        open(url).then(
-          () => 'opened',
-          (error: unknown) => (error as { code: string }).code,
-        ),
+test('no engine opens at a port where nothing listens, and each reports that nothing was done', async () => {
+  const urls = urlsAt(await Promise.all([freePort(), freePort(), freePort()]))
+  const codes = await Promise.all(
+    urls.map(async url =>
+      open(url).then(
+        () => 'opened',
+        (error: unknown) => (error as { code: string }).code,
       ),
-    )
-    expect(codes).toEqual(urls.map(() => 'UNAVAILABLE'))
-  })
-}
+    ),
+  )
+  expect(codes).toEqual(urls.map(() => 'UNAVAILABLE'))
+})
+
+test('open waits for a server that starts later, and no longer than it is to', async () => {
+  await using here = await RedisPlace.start()
+  const { url } = here.server
+  await here.server.stop()
+  const since = performance.now()
+  await expect(open(url, { wait: 600 })).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  expect(performance.now() - since).toBeGreaterThan(590)
+  const opening = open(url, { wait: '1m' })
+  await sleep(300)
+  await here.server.start()
+  const box = await opening
+  await box.mutex('key').run(() => undefined)
+  await box.close()
+})

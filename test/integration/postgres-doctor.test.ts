@@ -1,30 +1,21 @@
 import { randomUUID } from 'node:crypto'
-import { connect, createServer, type AddressInfo } from 'node:net'
-import pg from 'pg'
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import type pg from 'pg'
+import { afterAll, expect, test, vi } from 'vitest'
 import { until } from '../../packages/conformance/src/time.js'
 import { SCHEMA_REVISION } from '../../src/engines/postgres/schema.js'
 import { diagnose, open, UnavailableError, type Diagnosis } from '../../src/index.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
+import { replacingRelay } from '../support/servers/replacing-relay.js'
 import { startPgBouncer } from '../support/servers/pgbouncer.js'
-import { startPostgres, startStandby, type PostgresServer } from '../support/servers/postgres.js'
+import { startPostgres, startStandby } from '../support/servers/postgres.js'
 import { CommandPlace } from './command-line.js'
 
 /** Makes the server wait for the disk, which test servers do not do by default. */
 const SAFE = { settings: { fsync: 'on' } }
 
-let server: PostgresServer
-let admin: pg.Pool
-
-beforeAll(async () => {
-  server = await startPostgres(SAFE)
-  admin = server.pool()
-})
-
-afterAll(async () => {
-  await admin.end()
-  await server.kill()
-})
+const server = await startPostgres(SAFE)
+const admin = server.pool()
+afterAll(() => admin.end().then(() => server.kill()))
 
 /** Creates a database in which the doctor finds no fault once a box has been opened. */
 async function database(on = admin, options = ''): Promise<string> {
@@ -46,19 +37,8 @@ async function usedDatabase(on = admin, at = server, options = ''): Promise<stri
 }
 
 async function query(name: string, text: string): Promise<void> {
-  const pool = server.pool({ database: name })
-  try {
-    await pool.query(text)
-  } finally {
-    await pool.end()
-  }
-}
-
-/** Opens one connection, which runs all queries. */
-async function connected({ address }: PostgresServer, name: string) {
-  const client = new pg.Client({ ...address, database: name })
-  await client.connect()
-  return { query: (text: string) => client.query(text), [Symbol.asyncDispose]: () => client.end() }
+  await using client = await server.client({ database: name })
+  await client.query(text)
 }
 
 function ids({ findings }: Diagnosis): string[] {
@@ -92,22 +72,6 @@ async function withSetting(
   } finally {
     await set(`reset ${name}`)
   }
-}
-
-/**
- * Starts a relay that replaces a text in the server's replies with another text of the same length. Returns its port.
- */
-async function relay(from: string, to: string): Promise<number> {
-  const relay = createServer(client => {
-    const upstream = connect(server.address.port, '127.0.0.1')
-    client.pipe(upstream)
-    upstream.on('data', data => client.write(data.toString('latin1').replaceAll(from, to), 'latin1'))
-    upstream.on('end', () => client.end()).on('error', () => client.destroy())
-    client.on('error', () => upstream.destroy())
-  })
-  await new Promise<void>(resolve => relay.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void relay.close())
-  return (relay.address() as AddressInfo).port
 }
 
 function through(port: number, name: string): string {
@@ -145,33 +109,35 @@ test('a database without the schema is left without it', async () => {
   expect(await found(urlOf(name))).toEqual(['no-schema'])
 })
 
-test('a schema of a newer version is reported', async () => {
-  const name = await usedDatabase()
-  await query(
-    name,
+test.each([
+  [
+    'newer-schema',
     "create or replace function signalbox.version() returns int language sql as 'select 1000'",
-  )
-  expect(await found(urlOf(name))).toEqual(['newer-schema'])
+    /newer version/,
+  ],
+  [
+    'search-path',
+    'alter function signalbox.reserved_or_gone(text[], text[]) reset search_path',
+    /: reserved_or_gone$/,
+  ],
+  ['endless-transactions', 'alter database NAME reset idle_in_transaction_session_timeout', /./],
+  ['late-commit', 'alter database NAME set synchronous_commit = off', /./],
+])('%s is found after: %s', async (id, statement, how) => {
+  const name = await usedDatabase()
+  await query(name, statement.replace('NAME', name))
+  const { findings } = await diagnose(urlOf(name))
+  expect(findings).toMatchObject([{ id, how: expect.stringMatching(how) as string }])
 })
 
 test('a server before 13 is reported, and no box can be opened on it', async () => {
   const name = await usedDatabase()
   const { rows } = await admin.query<{ server_version: string }>('show server_version')
   const version = rows[0]!.server_version
-  const url = through(await relay(version, version.replace(/^\d+/, '12')), name)
+  const url = through(await replacingRelay(server.address.port, version, version.replace(/^\d+/, '12')), name)
   expect(await found(url)).toEqual(['version'])
   const error = await open(url).catch((error: unknown) => error)
   expect(error).toBeInstanceOf(UnavailableError)
   expect((error as Error).message).toMatch(/is PostgreSQL 12\..*, and Signalbox needs 13 or later$/)
-})
-
-test('functions that do not set their search path are reported', async () => {
-  const name = await usedDatabase()
-  await query(name, 'alter function signalbox.reserved_or_gone(text[], text[]) reset search_path')
-  const { findings } = await diagnose(urlOf(name))
-  expect(findings).toMatchObject([
-    { id: 'search-path', how: expect.stringMatching(/: reserved_or_gone$/) as string },
-  ])
 })
 
 test('missing rights are reported', async () => {
@@ -193,15 +159,6 @@ test('missing rights are reported', async () => {
 test('a database with another encoding is reported', async () => {
   const name = await usedDatabase(admin, server, "encoding 'LATIN1' template template0")
   expect(await found(urlOf(name))).toEqual(['encoding'])
-})
-
-test('transactions that may stay open forever are reported, and values that are committed late', async () => {
-  const name = await usedDatabase()
-  await query(name, `alter database ${name} reset idle_in_transaction_session_timeout`)
-  expect(await found(urlOf(name))).toEqual(['endless-transactions'])
-  await query(name, `alter database ${name} set idle_in_transaction_session_timeout = '30s'`)
-  await query(name, `alter database ${name} set synchronous_commit = off`)
-  expect(await found(urlOf(name))).toEqual(['late-commit'])
 })
 
 test('settings of the server that lose data or leave dead rows are reported', async () => {
@@ -229,37 +186,33 @@ test('autovacuum that is off for one table is reported, in every spelling', asyn
 test('a transaction that keeps dead rows for more than a minute is reported, and an idle one is not', async () => {
   const clock = new FakeClock()
   await using late = await startPostgres({ ...SAFE, clock })
-  const pool = late.pool()
-  try {
-    const name = await usedDatabase(pool, late)
-    clock.set(-120_000)
-    await using reader = await connected(late, name)
-    await using idle = await connected(late, name)
-    await reader.query('begin isolation level repeatable read')
-    await reader.query('select 1')
-    await idle.query('begin')
-    clock.set(0)
-    const { findings } = await diagnose(urlOf(name, late))
-    expect(findings).toMatchObject([
-      {
-        id: 'open-transactions',
-        how: expect.stringMatching(/: process \d+ of tester, idle in transaction for 2 min$/) as string,
-      },
-    ])
-    await reader.query('commit')
-    expect(await found(urlOf(name, late))).toEqual([])
+  await using pool = late.pool()
+  const name = await usedDatabase(pool, late)
+  clock.set(-120_000)
+  await using reader = await late.client({ database: name })
+  await using idle = await late.client({ database: name })
+  await reader.query('begin isolation level repeatable read')
+  await reader.query('select 1')
+  await idle.query('begin')
+  clock.set(0)
+  const { findings } = await diagnose(urlOf(name, late))
+  expect(findings).toMatchObject([
+    {
+      id: 'open-transactions',
+      how: expect.stringMatching(/: process \d+ of tester, idle in transaction for 2 min$/) as string,
+    },
+  ])
+  await reader.query('commit')
+  expect(await found(urlOf(name, late))).toEqual([])
 
-    // A user who may not see the transactions of others gets a fact instead of a finding.
-    await reader.query('begin isolation level repeatable read')
-    await reader.query('select 1')
-    await pool.query('create role other login')
-    const { facts } = await diagnose(urlOf(name, late).replace('tester', 'other'))
-    expect(facts).toContain(
-      '1 transactions of other users are hidden; a member of pg_read_all_stats could see them',
-    )
-  } finally {
-    await pool.end()
-  }
+  // A user who may not see the transactions of others gets a fact instead of a finding.
+  await reader.query('begin isolation level repeatable read')
+  await reader.query('select 1')
+  await pool.query('create role other login')
+  const { facts } = await diagnose(urlOf(name, late).replace('tester', 'other'))
+  expect(facts).toContain(
+    '1 transactions of other users are hidden; a member of pg_read_all_stats could see them',
+  )
 })
 
 test('a pooler in transaction mode is reported', async () => {
@@ -272,7 +225,7 @@ test('a pooler in transaction mode is reported', async () => {
 
 test('a queue of NOTIFY that a session does not read is reported', async () => {
   const name = await usedDatabase()
-  await using stuck = await connected(server, name)
+  await using stuck = await server.client({ database: name })
   await stuck.query('listen a')
   await stuck.query('begin')
   await query(name, "select pg_notify('a', i || repeat('x', 7900)) from generate_series(1, 15000) i")
@@ -291,44 +244,36 @@ test('a wrong clock is reported', async () => {
 test('a standby is reported, and a primary whose commits wait for none', async () => {
   await using primary = await startPostgres(SAFE)
   await using standby = await startStandby(primary.address.port, SAFE)
-  const pool = primary.pool()
-  try {
-    const name = await usedDatabase(pool, primary)
-    await primary.copied()
-    const url = urlOf(name, primary)
-    expect(await found(url)).toEqual(['asynchronous-standby'])
-    expect(await found(urlOf(name, standby))).toEqual(['standby'])
-    await using place = new CommandPlace(urlOf(name, standby))
-    expect((await place.signalbox('doctor')).stdout).toMatch(/^standby: .*[^]*^no-entry: .*standby/m)
+  await using pool = primary.pool()
+  const name = await usedDatabase(pool, primary)
+  await primary.copied()
+  const url = urlOf(name, primary)
+  expect(await found(url)).toEqual(['asynchronous-standby'])
+  expect(await found(urlOf(name, standby))).toEqual(['standby'])
+  await using place = new CommandPlace(urlOf(name, standby))
+  expect((await place.signalbox('doctor')).stdout).toMatch(/^standby: .*[^]*^no-entry: .*standby/m)
 
-    await withSetting(pool, 'synchronous_standby_names', "'*'", async () => {
-      expect(await found(url)).toEqual([])
-      await pool.query(`alter database ${name} set synchronous_commit = local`)
-      expect(await found(url)).toEqual(['asynchronous-standby'])
-    })
-  } finally {
-    await pool.end()
-  }
+  await withSetting(pool, 'synchronous_standby_names', "'*'", async () => {
+    expect(await found(url)).toEqual([])
+    await pool.query(`alter database ${name} set synchronous_commit = local`)
+    expect(await found(url)).toEqual(['asynchronous-standby'])
+  })
 })
 
 test('a subscriber to some tables does not count as a standby', async () => {
   await using publisher = await startPostgres({ settings: { ...SAFE.settings, wal_level: 'logical' } })
-  const pool = publisher.pool()
-  try {
-    const [from, to] = [await usedDatabase(pool, publisher), await usedDatabase(pool, publisher)]
-    await using source = await connected(publisher, from)
-    await source.query('create publication p')
-    await source.query("select pg_create_logical_replication_slot('s', 'pgoutput')")
-    await using target = await connected(publisher, to)
-    const { host, port, user } = publisher.address
-    await target.query(
-      `create subscription s connection 'host=${host} port=${port} user=${user} dbname=${from}' publication p
-       with (create_slot = false)`,
-    )
-    const senders = 'select count(*)::int as count from pg_stat_replication'
-    await until('it subscribes', async () => (await pool.query(senders)).rows[0].count === 1)
-    expect(await found(urlOf(from, publisher))).toEqual([])
-  } finally {
-    await pool.end()
-  }
+  await using pool = publisher.pool()
+  const [from, to] = [await usedDatabase(pool, publisher), await usedDatabase(pool, publisher)]
+  await using source = await publisher.client({ database: from })
+  await source.query('create publication p')
+  await source.query("select pg_create_logical_replication_slot('s', 'pgoutput')")
+  await using target = await publisher.client({ database: to })
+  const { host, port, user } = publisher.address
+  await target.query(
+    `create subscription s connection 'host=${host} port=${port} user=${user} dbname=${from}' publication p
+     with (create_slot = false)`,
+  )
+  const senders = 'select count(*)::int as count from pg_stat_replication'
+  await until('it subscribes', async () => (await pool.query(senders)).rows[0].count === 1)
+  expect(await found(urlOf(from, publisher))).toEqual([])
 })

@@ -1,25 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import {
-  assertServed,
-  locks,
-  longestStall,
-  pause,
-  queued,
-  timed,
-  until,
-} from '../../packages/conformance/src/time.js'
-import { CLAIM_WINDOW, WATCH_READ_INTERVAL } from '../../src/engine/index.js'
+import { until } from '../../packages/conformance/src/time.js'
 import { open, type Box } from '../../src/index.js'
 import { smallDisk } from '../support/file/small-disk.js'
 import { complaintOf } from '../support/redis/outcome.js'
-import { startPostgres, startStandby, type PostgresServer } from '../support/servers/postgres.js'
+import { startPostgres, startStandby } from '../support/servers/postgres.js'
 import { unprivileged } from '../support/servers/unprivileged.js'
 
 /** A lease that no test waits for. */
 const LONG = { lease: '60s' } as const
-/** Less than the time after which a waiter checks its request by itself, in milliseconds. */
-const AT_ONCE = WATCH_READ_INTERVAL / 2
 
 /** Returns each kind of call that writes. */
 function writes(box: Box): (() => Promise<unknown>)[] {
@@ -33,65 +21,6 @@ function writes(box: Box): (() => Promise<unknown>)[] {
     () => box.limiter('api', { limit: 5, per: '1s' }).acquire(),
   ]
 }
-
-/** Returns the processes of the connections that listen. */
-async function listeners(server: PostgresServer): Promise<number[]> {
-  const rows = await server.query<{ pid: number }>(
-    `select pid from pg_stat_activity where pid <> pg_backend_pid() and query ~ '^listen|pg_listening_channels' order by pid`,
-  )
-  return rows.map(({ pid }) => pid)
-}
-
-test('boxes whose connections for messages were ended receive messages again', async () => {
-  await using server = await startPostgres()
-  await using one = await open(server.url)
-  await using other = await open(`${server.url}?application_name=other`)
-  await using sharing = await open(`${server.url}?application_name=other`)
-  const held = await one.mutex('key').acquire(LONG)
-  const asked = other.mutex('key').acquire(LONG)
-  await queued(one, 'key', 1)
-  const last = sharing.mutex('key').acquire(LONG)
-  await queued(one, 'key', 2)
-  const ended = await listeners(server)
-  expect(ended).toHaveLength(2)
-  for (const pid of ended) await server.query(`select pg_terminate_backend(${pid})`)
-  await until('they listen again', async () => {
-    const now = await listeners(server)
-    return now.length === 2 && !now.some(pid => ended.includes(pid))
-  })
-  expect(await timed(() => held.release().then(() => asked))).toBeLessThan(AT_ONCE)
-  expect(await timed(async () => (await asked).release().then(() => last))).toBeLessThan(AT_ONCE)
-})
-
-test('a waiter 600 ms away claims its turn while its box has other work and a renewal under way', async () => {
-  await using server = await startPostgres()
-  await using network = await Proxy.start(server.address.port)
-  await using near = await open(server.url)
-  await using behind = await open(server.url)
-  await using far = await open(server.url.replace(`:${server.address.port}`, `:${network.port}`))
-  // The connections are open. New ones would take several round trips.
-  network.delay = 50
-  await Promise.all(Array.from({ length: 5 }, () => locks(far)))
-  network.delay = 300
-  const renewed = await far.mutex('renewed').acquire({ lease: 3000 })
-  for (let round = 0; round < 3; round++) {
-    const held = await near.mutex('key').acquire(LONG)
-    const served: string[] = []
-    const first = far.mutex('key').run(() => void served.push('far'))
-    await queued(near, 'key', 1)
-    const second = behind.mutex('key').run(() => void served.push('behind'))
-    await queued(near, 'key', 2)
-    const stall = longestStall()
-    await held.release()
-    // The hint takes 300 ms, and the check-in must arrive within a second. The work occupies the lane shortly before.
-    await pause(200)
-    const work = far.mutex('cold').run(() => undefined)
-    await Promise.all([first, second, work])
-    assertServed(served, ['far', 'behind'], 600 + 2 * stall() < CLAIM_WINDOW)
-  }
-  renewed.assertHeld()
-  network.delay = 0
-})
 
 test('a server that accepts no more connections causes a typed error, and connected boxes continue', async () => {
   await using server = await startPostgres({
@@ -139,13 +68,6 @@ describe('opening a box fails', () => {
     )
     await using box = await open(url('right'))
     await box.mutex('key').run(() => undefined)
-  })
-
-  test('with a user without rights', async () => {
-    await using server = await startPostgres()
-    await server.query('create user poor')
-    const url = server.url.replace('tester', 'poor')
-    expect(await complaintOf(open(url))).toMatch(/^UNAVAILABLE: .*: the user lacks rights; `signalbox schema/)
   })
 
   test('without the schema on a standby', async () => {

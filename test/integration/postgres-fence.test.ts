@@ -1,41 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { InvalidArgumentError, open, type Box, type Store } from '../../src/index.js'
+import { afterAll, describe, expect, test } from 'vitest'
+import { open, type Store } from '../../src/index.js'
 import { pause, soFar, until } from '../../packages/conformance/src/time.js'
 import { testCallersTransactions } from '../support/callers-transactions.js'
+import { failure } from '../support/failure.js'
 import { stopHolder, within, type Fate } from '../support/postgres/stopped-holders.js'
-import { startPgBouncer, type PgBouncer } from '../support/servers/pgbouncer.js'
-import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+import { startPostgres } from '../support/servers/postgres.js'
 
-let server: PostgresServer
-let pooler: PgBouncer
-let pool: pg.Pool
-beforeAll(async () => {
-  server = await startPostgres({ settings: { max_prepared_transactions: '10' } })
-  pooler = await startPgBouncer(server)
-  pool = server.pool({ max: 20 })
-})
-afterAll(async () => {
-  await pool.end()
-  await pooler.kill()
-  await server.kill()
-})
+const server = await startPostgres({ settings: { max_prepared_transactions: '10' } })
+const pool = server.pool({ max: 20 })
+afterAll(() => pool.end().then(() => server.kill()))
 
 /** Returns the URL of a new schema. */
 function place(): string {
   return `${server.url}?signalbox_schema=s${randomUUID().slice(0, 8)}`
-}
-
-/** Appends a name to the order while holding a key and another one. */
-async function lockInTurn(box: Box, name: string, order: string[]): Promise<void> {
-  await box.mutex('b', `only ${name}`).run(() => void order.push(name))
-}
-
-/** Appends a name to the order in a transaction that reads and writes it. */
-async function writeInTurn(box: Box, name: string, order: string[]): Promise<void> {
-  await box.store('s').put('key', name)
-  order.push(name)
 }
 
 describe.concurrent('a grant that is bound to a transaction', () => {
@@ -105,71 +84,6 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     await (await other.mutex('key').acquire({ wait: '5s' })).release()
   })
 
-  test('an operation that waits for a row locked by a transaction delays no other operation', async () => {
-    const url = place()
-    await using box = await open(url)
-    await using other = await open(url)
-    await within(pool, async client => {
-      await box.store('s').transaction(['key'], tx => tx.put('key', 1), { in: client })
-      const blocked = other.store('s').put('key', 2)
-      blocked.catch(() => undefined)
-      const since = performance.now()
-      let meanwhile = 0
-      for (;;) {
-        await other.mutex('unrelated').run(() => undefined)
-        await other.store('s').put('more', 1)
-        if ((await soFar(blocked)) !== 'pending') break
-        meanwhile++
-      }
-      expect(meanwhile).toBeGreaterThan(0)
-      // The server rejects it after two seconds.
-      expect(performance.now() - since).toBeGreaterThan(1500)
-      await expect(blocked).rejects.toMatchObject({
-        code: 'UNAVAILABLE',
-        message: expect.stringContaining('another transaction has locked the row'),
-      })
-    })
-    await other.store('s').put('key', 2)
-  })
-
-  test.each([
-    ['locks', 'lock/b', lockInTurn],
-    ['writes', 'value/s/key', writeInTurn],
-  ] as const)(
-    'calls of one box keep their order when they wait for a row that a transaction holds: %s',
-    async (_, row, call) => {
-      const url = place()
-      const schema = new URL(url).searchParams.get('signalbox_schema')!
-      await using box = await open(url)
-      /** Whether a statement of the box is waiting for a row. */
-      const waits = async (): Promise<boolean> => {
-        const { rowCount } = await pool.query(
-          `select from pg_stat_activity where wait_event_type = 'Lock' and position('${schema}' in query) > 0`,
-        )
-        return rowCount! > 0
-      }
-      const order: string[] = []
-      await call(box, 'before', order)
-      const first = await within(pool, async client => {
-        await client.query(`select from ${schema}.data where name = $1 for update`, [row])
-        const calling = call(box, 'first', order)
-        await until('it waits for the row', waits)
-        await until('the server has stopped waiting', async () => !(await waits()))
-        return { calling }
-      })
-      await Promise.all([first.calling, call(box, 'second', order)])
-      expect(order).toEqual(['before', 'first', 'second'])
-    },
-  )
-
-  test('a pool of pg, and a text, are rejected', async () => {
-    await using box = await open(place())
-    await using grant = await box.mutex('key').acquire()
-    // @ts-expect-error The types reject it, too.
-    await expect(grant.fence(pool)).rejects.toThrow(InvalidArgumentError)
-    await expect(grant.fence('client' as never)).rejects.toThrow(InvalidArgumentError)
-  })
-
   test.each<readonly [string, (result: pg.QueryResult<object>) => readonly unknown[]]>([
     ['nothing', () => []],
     ['the result in an array', result => [result]],
@@ -180,43 +94,38 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     await box.mutex('key').run(grant =>
       within(pool, async client => {
         const query = async (text: string, values: string[]) => returned(await client.query(text, values))
-        await expect(grant.fence({ query })).rejects.toMatchObject({
-          code: 'INVALID_ARGUMENT',
-          message: expect.stringContaining('does not return the rows'),
-        })
+        await expect(grant.fence({ query })).rejects.toMatchObject(
+          failure('INVALID_ARGUMENT', 'does not return the rows'),
+        )
         grant.assertHeld()
         await grant.fence({ query: (text, values) => client.query(text, values) })
       }),
     )
   })
 
-  test.each(['released', 'expired'])(
-    'a transaction that keeps the key of a grant that is %s is a holder',
-    async end => {
-      const url = place()
-      await using box = await open(url)
-      await using other = await open(url)
-      const client = await pool.connect()
-      await client.query('begin')
-      await client.query("set local application_name = 'billing'")
-      const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
-      const grant = await box.mutex('a', 'key').acquire({ lease: 1000, renew: false })
-      await grant.fence(client)
-      if (end === 'released') await grant.release()
-      else await until('it has expired', () => grant.signal.aborted)
-      const mutex = other.mutex('key')
-      expect(await mutex.isLocked()).toBe(true)
-      for (const lock of [mutex, other.readWriteLock('key').read, other.semaphore('key', { max: 2 })])
-        expect(await lock.tryAcquire()).toBeUndefined()
-      const holder = { pid: rows[0]!.pid, label: 'an open transaction of billing' }
-      await expect(mutex.acquire({ wait: 500 })).rejects.toMatchObject({ code: 'TIMED_OUT', holder })
-      for await (const { key, holders } of other.inspect('', {}))
-        expect([key, holders]).toMatchObject([expect.stringMatching(/^(a|key)$/), [holder]])
-      await client.query('commit')
-      client.release()
-      await until('it is free', async () => !(await mutex.isLocked()))
-    },
-  )
+  test('a transaction that keeps the key of a released grant is a holder, with its process and application', async () => {
+    const url = place()
+    await using box = await open(url)
+    await using other = await open(url)
+    const client = await pool.connect()
+    await client.query('begin')
+    await client.query("set local application_name = 'billing'")
+    const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+    const grant = await box.mutex('a', 'key').acquire()
+    await grant.fence(client)
+    await grant.release()
+    const mutex = other.mutex('key')
+    expect(await mutex.isLocked()).toBe(true)
+    for (const lock of [mutex, other.readWriteLock('key').read, other.semaphore('key', { max: 2 })])
+      expect(await lock.tryAcquire()).toBeUndefined()
+    const holder = { pid: rows[0]!.pid, label: 'an open transaction of billing' }
+    await expect(mutex.acquire({ wait: 500 })).rejects.toMatchObject({ code: 'TIMED_OUT', holder })
+    for await (const { key, holders } of other.inspect('', {}))
+      expect([key, holders]).toMatchObject([expect.stringMatching(/^(a|key)$/), [holder]])
+    await client.query('commit')
+    client.release()
+    await until('it is free', async () => !(await mutex.isLocked()))
+  })
 
   test('a transaction that keeps a key is a holder also while an operation takes long to change the row', async () => {
     const url = place()
@@ -308,15 +217,12 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     expect((await other.store('s').get('key'))?.value).toBe('after')
   })
 
-  describe.each(['pg', 'postgres', 'pg behind PgBouncer'] as const)('of %s', client => {
-    const fates: Fate[] = ['stopped before its fence', 'stopped after its fence', 'killed after its fence']
-
-    test.each(fates)('keeps the order of commits when its holder is %s', async fate => {
+  test.each<Fate>(['stopped before its fence', 'stopped after its fence', 'killed after its fence'])(
+    'keeps the order of commits when its holder is %s',
+    async fate => {
       const url = place()
       await using box = await open(url)
-      const isPooled = client === 'pg behind PgBouncer'
-      const kind = isPooled ? 'pg' : client
-      await stopHolder({ box, pool, url: isPooled ? url.replace(server.url, pooler.url) : url, kind }, fate)
-    })
-  })
+      await stopHolder({ box, pool, url, kind: 'pg' }, fate)
+    },
+  )
 })

@@ -1,21 +1,15 @@
 import type { EventEmitter } from 'node:events'
 import pg from 'pg'
 import postgres from 'postgres'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../../packages/conformance/src/time.js'
 import { open, type Box, type SqlTransaction } from '../../src/index.js'
-import { startPostgres, startStandby, type PostgresServer } from '../support/servers/postgres.js'
+import { failure } from '../support/failure.js'
+import { within } from '../support/postgres/stopped-holders.js'
+import { startPostgres } from '../support/servers/postgres.js'
 
-let server: PostgresServer
-const opened: (() => unknown)[] = []
-
-beforeAll(async () => {
-  server = await startPostgres()
-})
-afterEach(async () => {
-  for (const close of opened.splice(0).reverse()) await close()
-})
+const server = await startPostgres()
 afterAll(() => server.kill())
 
 /** A pool of the application that a box uses. */
@@ -37,20 +31,8 @@ const KEPT = 3
 function pool(connectionString: string, max: number): pg.Pool {
   const made = new pg.Pool({ connectionString, max })
   made.on('error', () => undefined)
-  opened.push(() => made.end())
+  onTestFinished(() => made.end())
   return made
-}
-
-async function within<T>(its: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-  const client = await its.connect()
-  try {
-    await client.query('begin')
-    const result = await work(client)
-    await client.query('commit')
-    return result
-  } finally {
-    client.release(true)
-  }
 }
 
 const kinds: readonly Kind[] = [
@@ -76,7 +58,7 @@ const kinds: readonly Kind[] = [
     name: 'a sql of postgres',
     make(url, max) {
       const client = postgres(url, { max })
-      opened.push(() => client.end({ timeout: 0 }))
+      onTestFinished(() => client.end({ timeout: 0 }))
       return { client, within: work => client.begin(work) as never }
     },
   },
@@ -84,7 +66,7 @@ const kinds: readonly Kind[] = [
 
 async function openOver(postgres: object): Promise<Box> {
   const box = await open({ postgres })
-  opened.push(() => box.close())
+  onTestFinished(() => box.close())
   return box
 }
 
@@ -105,46 +87,6 @@ describe.each(kinds)('over $name', ({ make }) => {
     for (const grant of await Promise.all(requests)) await grant.release()
     expect((await store.get('request 19'))?.value).toBe(19)
   })
-
-  test('a lease is renewed while the application uses all its connections', async () => {
-    const given = make(server.url, 1)
-    const box = await openOver(given.client)
-    const grant = await box.mutex('renewed').acquire({ lease: '2s' })
-    await given.within(async () => {
-      let least = Infinity
-      await until('it is renewed', () => {
-        least = Math.min(least, grant.expiresIn())
-        return grant.expiresIn() > least
-      })
-    })
-    await grant.release()
-  })
-
-  test('a box continues soon after its address has led to a standby', async () => {
-    await using standby = await startStandby(server.address.port)
-    await using proxy = await Proxy.start(server.address.port)
-    const given = make(server.url.replace(`:${server.address.port}`, `:${proxy.port}`), 1)
-    const box = await openOver(given.client)
-    const call = (): Promise<unknown> => box.mutex('failover').run(() => undefined, { wait: '1s' })
-    await call()
-    proxy.target = standby.address.port
-    proxy.cut()
-    await until('the standby rejects calls', () =>
-      call().then(
-        () => false,
-        (error: unknown) => String(error).includes('standby'),
-      ),
-    )
-    proxy.target = server.address.port
-    const since = performance.now()
-    await until('the primary executes calls', () =>
-      call().then(
-        () => true,
-        () => false,
-      ),
-    )
-    expect(performance.now() - since).toBeLessThan(10_000)
-  })
 })
 
 test('no connection of a given Pool is used, and its Client, password and handlers of connections are', async () => {
@@ -157,7 +99,7 @@ test('no connection of a given Pool is used, and its Client, password and handle
     }
   }
   const given = new pg.Pool({ ...server.address, password, Client: Client as typeof pg.Client, max: 1 })
-  opened.push(() => given.end())
+  onTestFinished(() => given.end())
   given.on('connect', client => {
     expect(client).toBeInstanceOf(Client)
     connected++
@@ -213,38 +155,30 @@ test('the HTTP client of Neon is rejected, and the error says what to give', asy
   const versions = [{ query() {}, unsafe() {}, transaction() {} }, { transaction() {} }]
   for (const properties of versions) {
     const sql = Object.assign(() => undefined, properties)
-    await expect(open({ postgres: sql })).rejects.toMatchObject({
-      code: 'INVALID_ARGUMENT',
-      message: expect.stringMatching(/not the sql of neon\(\).*; give a Pool of @neondatabase/) as string,
-    })
+    await expect(open({ postgres: sql })).rejects.toMatchObject(
+      failure('INVALID_ARGUMENT', /not the sql of neon\(\).*; give a Pool of @neondatabase/),
+    )
     const box = await openOver(pool(server.url, 1))
     const grant = await box.mutex('neon').acquire()
-    await expect(grant.fence(sql as never)).rejects.toMatchObject({
-      code: 'INVALID_ARGUMENT',
-      message: expect.stringMatching(/not the sql of neon\(\).*; use a transaction of a Pool/) as string,
-    })
+    await expect(grant.fence(sql as never)).rejects.toMatchObject(
+      failure('INVALID_ARGUMENT', /not the sql of neon\(\).*; use a transaction of a Pool/),
+    )
     await grant.release()
   }
 })
 
 test('an error names a timeout that ends each transaction', async () => {
-  const user = new pg.Client(server.address)
-  await user.connect()
-  await user.query(
+  await server.query(
     'create role hasty login superuser; alter role hasty set idle_in_transaction_session_timeout = 1',
   )
-  await user.end()
   // The delay between statements of a transaction is longer than the timeout.
   await using proxy = await Proxy.start(server.address.port)
   proxy.delay = 10
   const url = server.url.replace('tester@', 'hasty@').replace(`:${server.address.port}`, `:${proxy.port}`)
   for (const given of [pool(url, 1), kinds[2]!.make(url, 1).client])
-    await expect(open({ postgres: given })).rejects.toMatchObject({
-      code: 'UNAVAILABLE',
-      message: expect.stringContaining(
-        'idle_in_transaction_session_timeout is 1 ms; set 2000 ms or more',
-      ) as string,
-    })
+    await expect(open({ postgres: given })).rejects.toMatchObject(
+      failure('UNAVAILABLE', 'idle_in_transaction_session_timeout is 1 ms; set 2000 ms or more'),
+    )
 })
 
 function listenerCounts(emitter: EventEmitter): Record<string, number> {

@@ -5,7 +5,7 @@ import { startPostgres } from '../support/servers/postgres.js'
 
 test('permits that are returned while another client has locked the row of the limiter are soon free again', async () => {
   await using server = await startPostgres()
-  const pool = server.pool({ max: 2 })
+  await using pool = server.pool({ max: 2 })
   const terms = { limit: 2, per: '1h' } as const
   await using box = await open(server.url)
   await using other = await open(server.url)
@@ -23,45 +23,32 @@ test('permits that are returned while another client has locked the row of the l
   await until('the return has failed', async () => !(await isWaiting()))
   await client.query('rollback')
   client.release()
-  await pool.end()
   const limiter = other.limiter('api', terms)
   await until('they are free', async () => (await limiter.tryAcquire(2)) !== undefined)
 })
 
-test('a limiter whose row another program has damaged fails no other one, of any box', async () => {
+test.each([
+  [
+    'another program has damaged',
+    `update signalbox.data set value = 'no state', version = version + 1 where name like 'limit/%spoiled'`,
+    /spoiled.* can't be read/,
+  ],
+  [
+    'another client has locked',
+    `begin; select from signalbox.data where name like 'limit/%spoiled' for update`,
+    /locked the row/,
+  ],
+])('a limiter whose row %s fails no other one, of any box', async (_, spoil, message) => {
   await using server = await startPostgres()
   await using box = await open(server.url)
   await using other = await open(server.url)
   const terms = { limit: 10, per: '1h' } as const
-  const damaged = box.limiter('damaged', terms)
-  const sound = other.limiter('sound', terms)
-  await Promise.all([damaged.acquire(), sound.acquire()])
-  const pool = server.pool({ max: 1 })
-  await pool.query(
-    `update signalbox.data set value = 'no state', version = version + 1 where name like 'limit/%damaged'`,
-  )
-  await pool.end()
-  const failing = expect(damaged.acquire(1, { wait: 0 })).rejects.toThrow(/damaged.* can't be read/)
-  await Promise.all(Array.from({ length: 9 }, () => sound.acquire(1, { wait: '5s' })))
+  const [spoiled, sound] = [box.limiter('spoiled', terms), other.limiter('sound', terms)]
+  await Promise.all([spoiled.acquire(), sound.acquire()])
+  await using pool = server.pool({ max: 1 })
+  await pool.query(spoil)
+  const failing = expect(spoiled.acquire(1, { wait: 0 })).rejects.toThrow(message)
+  await Promise.all(Array.from({ length: 9 }, () => sound.acquire(1, { wait: '10s' })))
   await failing
   expect(await sound.tryAcquire()).toBeUndefined()
-})
-
-test('a limiter whose row another client has locked fails no other one, of any box', async () => {
-  await using server = await startPostgres()
-  await using box = await open(server.url)
-  await using other = await open(server.url)
-  const terms = { limit: 10, per: '1h' } as const
-  const locked = box.limiter('locked', terms)
-  const free = other.limiter('free', terms)
-  await Promise.all([locked.acquire(), free.acquire()])
-  const pool = server.pool({ max: 1 })
-  const client = await pool.connect()
-  await client.query(`begin; select from signalbox.data where name like 'limit/%locked' for update`)
-  const failing = expect(locked.acquire(1, { wait: 0 })).rejects.toThrow('locked the row')
-  await free.acquire(1, { wait: '10s' })
-  await failing
-  await client.query('rollback')
-  client.release()
-  await pool.end()
 })

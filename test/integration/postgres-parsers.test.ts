@@ -1,15 +1,11 @@
-import { PGlite } from '@electric-sql/pglite'
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import postgres from 'postgres'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { open, type SqlTransaction } from '../../src/index.js'
-import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+import { startPostgres } from '../support/servers/postgres.js'
 
-let server: PostgresServer
-beforeAll(async () => {
-  server = await startPostgres()
-})
+const server = await startPostgres()
 afterAll(() => server.kill())
 
 /** A client that parses every column differently, with a function that makes a transaction with it. */
@@ -55,17 +51,6 @@ const makers: readonly (readonly [name: string, make: () => OddClient])[] = [
       }
     },
   ],
-  [
-    'a PGlite',
-    () => {
-      const pglite = new PGlite({ parsers: { 16: odd, 23: odd, 25: odd, 114: odd } as never })
-      return {
-        client: pglite,
-        transaction: work => pglite.transaction(work),
-        close: () => pglite.close(),
-      }
-    },
-  ],
 ]
 
 describe.each(makers)('%s that parses types differently', (_, make) => {
@@ -78,12 +63,10 @@ describe.each(makers)('%s that parses types differently', (_, make) => {
       await box.mutex('a').run(async grant => {
         await transaction(async within => {
           await grant.fence(within)
-          // A box over a PGlite supports no transactions of callers.
-          if (client instanceof PGlite) return
           await store.transaction(['key'], tx => tx.put('key', tx.get<number>('key')! + 1), { in: within })
         })
       })
-      expect((await store.get('key'))?.value).toBe(client instanceof PGlite ? 1 : 2)
+      expect((await store.get('key'))?.value).toBe(2)
       expect(await box.limiter('api', { limit: 1, per: '1s' }).tryAcquire()).toBeDefined()
     }
     await close()

@@ -1,12 +1,9 @@
-import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type pg from 'pg'
+import { afterAll, describe, expect, test } from 'vitest'
 import { open, type Box } from '../../src/index.js'
-import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+import { startPostgres } from '../support/servers/postgres.js'
 
-let server: PostgresServer
-beforeAll(async () => {
-  server = await startPostgres()
-})
+const server = await startPostgres()
 afterAll(() => server.kill())
 
 const ARRAYS = ['bool[]', 'int4[]', 'int8[]', 'float8[]', 'text[]', 'uuid[]', 'name[]', 'json[]', 'jsonb[]']
@@ -140,50 +137,40 @@ const CALLED = `
   .split(/\s+/)
 
 /** Lets the role `intruder` create its traps in a schema, and returns their number. */
-async function layTraps(url: string, schema: string, engine: string | undefined): Promise<number> {
-  const client = new pg.Client(url)
-  await client.connect()
-  try {
-    const called = new Set(CALLED)
-    if (engine !== undefined) {
-      const { rows } = await client.query<{ text: string }>(
-        'select prosrc as text from pg_proc where pronamespace = $1::regnamespace',
-        [engine],
-      )
-      for (const { text } of rows) for (const [, name] of text.matchAll(/([a-z_]+)\(/g)) called.add(name!)
-    }
-    await client.query(`
-      create schema if not exists pit;
-      grant usage, create on schema pit to public;
-      create sequence if not exists pit.sprung;
-      grant all on sequence pit.sprung to public;
-      create table if not exists pit.traps (number int, signature text);
-      grant all on pit.traps to public`)
-    await client.query('begin')
-    await client.query('set local role intruder')
-    await client.query(TRAPS)
-    const traps = [schema, TYPES, PAIRED, [...called], OPERATORS]
-    await client.query('select pg_temp.lay($1, $2, $3, $4, $5)', traps)
-    await client.query('commit')
-    const { rows } = await client.query<{ count: string }>('select count(*) from pit.traps')
-    return Number(rows[0]!.count)
-  } finally {
-    await client.end()
+async function layTraps(database: string, schema: string, engine: string | undefined): Promise<number> {
+  await using client = await server.client({ database })
+  const called = new Set(CALLED)
+  if (engine !== undefined) {
+    const { rows } = await client.query<{ text: string }>(
+      'select prosrc as text from pg_proc where pronamespace = $1::regnamespace',
+      [engine],
+    )
+    for (const { text } of rows) for (const [, name] of text.matchAll(/([a-z_]+)\(/g)) called.add(name!)
   }
+  await client.query(`
+    create schema if not exists pit;
+    grant usage, create on schema pit to public;
+    create sequence if not exists pit.sprung;
+    grant all on sequence pit.sprung to public;
+    create table if not exists pit.traps (number int, signature text);
+    grant all on pit.traps to public`)
+  await client.query('begin')
+  await client.query('set local role intruder')
+  await client.query(TRAPS)
+  const traps = [schema, TYPES, PAIRED, [...called], OPERATORS]
+  await client.query('select pg_temp.lay($1, $2, $3, $4, $5)', traps)
+  await client.query('commit')
+  const { rows } = await client.query<{ count: string }>('select count(*) from pit.traps')
+  return Number(rows[0]!.count)
 }
 
 /** Returns the trap that ran last; undefined if none has run. */
-async function sprung(url: string): Promise<string | undefined> {
-  const client = new pg.Client(url)
-  await client.connect()
-  try {
-    const { rows } = await client.query<{ signature: string }>(
-      'select t.signature from pit.sprung s join pit.traps t on s.is_called and t.number = s.last_value::int',
-    )
-    return rows[0]?.signature
-  } finally {
-    await client.end()
-  }
+async function sprung(database: string): Promise<string | undefined> {
+  await using client = await server.client({ database })
+  const { rows } = await client.query<{ signature: string }>(
+    'select t.signature from pit.sprung s join pit.traps t on s.is_called and t.number = s.last_value::int',
+  )
+  return rows[0]?.signature
 }
 
 /** Uses every feature of a box that sends requests to the server. */
@@ -227,8 +214,7 @@ describe('a role that may create objects in schemas of a box’s search path can
       const database = `traps_${when}_${schema}`
       await server.query(`create database ${database}`)
       const url = server.url.replace(/[^/]+$/, database)
-      const root = new pg.Client(url)
-      await root.connect()
+      await using root = await server.client({ database })
       await root.query(`
       do $$ begin create role intruder login; exception when duplicate_object then end $$;
       create schema early; grant create, usage on schema early, public to intruder;
@@ -236,9 +222,8 @@ describe('a role that may create objects in schemas of a box’s search path can
       await root.query(`alter role tester in database ${database} set search_path = early, public`)
       if (when === 'after') await (await open(url)).close()
       const engine = when === 'after' ? 'signalbox' : undefined
-      expect(await layTraps(url, schema, engine)).toBeGreaterThan(2000)
-      const client = new pg.Client(url)
-      await client.connect()
+      expect(await layTraps(database, schema, engine)).toBeGreaterThan(2000)
+      await using client = await server.client({ database })
       const failure = await open(url).then(
         async box => {
           const failed = await used(box, client).catch((error: unknown) => error)
@@ -247,17 +232,42 @@ describe('a role that may create objects in schemas of a box’s search path can
         },
         (error: unknown) => error,
       )
-      expect(await sprung(url)).toBeUndefined()
+      expect(await sprung(database)).toBeUndefined()
       if (failure !== undefined) throw failure
-      await client.end()
-      await root.end()
     },
   )
 
+  test('when it made types, and functions and operators for types of the schema, that come before the built-in ones', async () => {
+    const database = 'traps_for_types'
+    await server.query(`create database ${database}`)
+    const url = server.url.replace(/[^/]+$/, database)
+    await using client = await server.client({ database })
+    await (await open(url)).close()
+    const trap = `returns %s language plpgsql as $$ begin raise exception 'trapped'; end $$`
+    const requests = 'signalbox.request[]'
+    await client.query(
+      [
+        `create function public.trap_type() ${trap.replace('%s', 'bool')}`,
+        ...['bool', 'float8', 'int4', 'int8', 'text', 'uuid'].map(
+          type => `create domain public.${type} as pg_catalog.${type} check (public.trap_type())`,
+        ),
+        `create function public.cardinality(${requests}) ${trap.replace('%s', 'int')}`,
+        `create function public.unnest(${requests}) ${trap.replace('%s', 'setof signalbox.request')}`,
+        `create function public.unnest(signalbox.claim[]) ${trap.replace('%s', 'setof signalbox.claim')}`,
+        `create function public.append(${requests}, signalbox.request) ${trap.replace('%s', requests)}`,
+        `create operator public.|| (leftarg = ${requests}, rightarg = signalbox.request, function = public.append)`,
+        `alter database ${database} set search_path = public, pg_catalog`,
+        'set search_path = public, pg_catalog',
+      ].join(';'),
+    )
+    await using box = await open(url)
+    await used(box, client)
+    expect((await box.store('s').get('b'))?.value).toBe(1)
+  })
+
   test('temporary objects of a caller do not affect its fence', async () => {
     await using box = await open(server.url)
-    const client = new pg.Client(server.url)
-    await client.connect()
+    await using client = await server.client()
     const { rows } = await client.query<{ name: string }>(
       `select relname as name from pg_class where relnamespace = 'signalbox'::regnamespace and relkind = 'r'`,
     )
@@ -271,7 +281,6 @@ describe('a role that may create objects in schemas of a box’s search path can
     await client.query('commit')
     await grant.release()
     expect((await box.store('s').get('key'))?.value).toBe(1)
-    await client.end()
   })
 
   test('each function of the schema sets its search path, or qualifies all names', async () => {

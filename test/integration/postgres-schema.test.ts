@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { exclusion } from '../../packages/conformance/src/exclusion.js'
 import { fencing } from '../../packages/conformance/src/fencing.js'
 import { keptIds } from '../../packages/conformance/src/kept-ids.js'
@@ -15,23 +14,14 @@ import { printedSchema } from '../../src/engines/postgres/printed-schema.js'
 import { diagnose, open, UnavailableError } from '../../src/index.js'
 import { postgres } from '../contract/postgres-fixture.js'
 import { contractParts } from '../contract/suite.js'
-import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+import { startPostgres } from '../support/servers/postgres.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 
-let server: PostgresServer
-let owner: pg.Pool
-
-beforeAll(async () => {
-  server = await startPostgres()
-  owner = server.pool()
-  // Revokes a default: every role may execute every function.
-  await owner.query('alter default privileges revoke execute on functions from public')
-})
-
-afterAll(async () => {
-  await owner.end()
-  await server.kill()
-})
+const server = await startPostgres()
+const owner = server.pool()
+afterAll(() => owner.end().then(() => server.kill()))
+// Revokes a default: every role may execute every function.
+await owner.query('alter default privileges revoke execute on functions from public')
 
 /** Creates a role that may only connect. Returns it with the URL of a schema that does not exist yet. */
 async function place() {
@@ -134,35 +124,6 @@ describe('the printed schema', () => {
     }
     await (await open(url)).close()
   })
-})
-
-test('a role with exactly these rights deletes everything that has expired, and nothing else', async () => {
-  const { name, url } = await grantedPlace()
-  {
-    await using box = await open(url)
-    await box.mutex('a').run(() => undefined)
-    await box.store('prices').transaction(['bread'], tx => tx.put('bread', 2), { id: 'first' })
-    await using limiter = box.limiter('calls', { limit: 1, per: '10ms' })
-    await limiter.acquire()
-  }
-  await owner.query(`
-    update ${name}.recorded set until = clock_timestamp();
-    update ${name}.data set version = 1 where name like 'lock%' or name like 'limit%'`)
-  const pool = server.pool({ user: name })
-  const names = async (): Promise<unknown> => {
-    // Makes all rows due, because the sweep checks a row that still has an effect, such as a limiter's, only a minute
-    // later.
-    await owner.query(`update ${name}.keys set due = 1 where due is not null`)
-    await pool.query(`select ${name}.sweep(1000, '{0,0}')`)
-    return (await pool.query(`select d.name from ${name}.data d join ${name}.keys k on k.id = d.id`)).rows
-  }
-  try {
-    await expect.poll(names, PATIENCE).toEqual([{ name: 'value/prices/bread' }])
-    expect((await pool.query(`select from ${name}.keys`)).rowCount).toBe(1)
-    expect((await pool.query(`select from ${name}.recorded`)).rowCount).toBe(0)
-  } finally {
-    await pool.end()
-  }
 })
 
 test('a waiter whose own time was over long ago stays while signs of life of its box cover it', async () => {
@@ -313,13 +274,9 @@ describe('the views', () => {
     await box.mutex('a').acquire()
     const grants = printedSchema(name).matchAll(/^-- (grant .*) to people;$/gm)
     for (const [, grant] of grants) await owner.query(`${grant!} to ${person.name}`)
-    const pool = server.pool({ user: person.name })
-    try {
-      expect((await pool.query(`select key from ${name}.locks`)).rows).toEqual([{ key: 'a' }])
-      expect((await pool.query(`select key from ${name}.values`)).rows).toEqual([])
-      await expect(pool.query(`select from ${name}.data`)).rejects.toThrow('permission denied')
-    } finally {
-      await pool.end()
-    }
+    await using pool = server.pool({ user: person.name })
+    expect((await pool.query(`select key from ${name}.locks`)).rows).toEqual([{ key: 'a' }])
+    expect((await pool.query(`select key from ${name}.values`)).rows).toEqual([])
+    await expect(pool.query(`select from ${name}.data`)).rejects.toThrow('permission denied')
   })
 })

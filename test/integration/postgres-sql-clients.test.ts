@@ -1,26 +1,20 @@
 import { PGlite } from '@electric-sql/pglite'
 import pg from 'pg'
 import postgres from 'postgres'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
+import { until } from '../../packages/conformance/src/time.js'
 import { systemClock } from '../../src/base/clock.js'
 import { overPg, overPostgres } from '../../src/engines/postgres/clients/installed-client.js'
 import { detectClient } from '../../src/engines/postgres/clients/detect-client.js'
 import type { SqlClient } from '../../src/engines/postgres/clients/sql-client.js'
 import { parsePostgresUrl } from '../../src/engines/postgres/postgres-url.js'
 import { givenClients } from '../support/postgres/given-clients.js'
-import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+import { startPostgres } from '../support/servers/postgres.js'
 
 const TABLE = 'create table written (text text)'
 
-let server: PostgresServer
-
-beforeAll(async () => {
-  server = await startPostgres()
-  const client = new pg.Client(server.address)
-  await client.connect()
-  await client.query(TABLE)
-  await client.end()
-})
+const server = await startPostgres()
+await server.query(TABLE)
 afterAll(async () => {
   await server.kill()
   await (await pglite)?.close()
@@ -61,48 +55,6 @@ const lite = {
 }
 
 describe.each([...served, lite])('over $name', ({ name, connect }) => {
-  test('a statement takes text and returns the first column of the first row', async () => {
-    await using opened = await disposable(connect())
-    const { sql } = opened
-    expect(await sql.query('select $1::text || $2::text', ['a ', '"ü\n'])).toBe('a "ü\n')
-    expect(await sql.query('select null::text', [])).toBeNull()
-    expect(await sql.query('select 1 where false', [])).toBeUndefined()
-  })
-
-  test('an error of the server has its code, and the statement was not executed', async () => {
-    await using opened = await disposable(connect())
-    await expect(opened.sql.query('select * from nothing', [])).rejects.toMatchObject({
-      code: '42P01',
-      isUnclear: false,
-    })
-    await expect(opened.sql.run('select 1; select 1 / 0')).rejects.toMatchObject({ code: '22012' })
-  })
-
-  test('a transaction is committed as a whole, or not at all', async () => {
-    await using opened = await disposable(connect())
-    const { sql } = opened
-    const insert = 'insert into written values ($1::text) returning text'
-    const count = () => sql.query('select count(*)::text from written where text = $1::text', [name])
-    expect(
-      await sql.transaction(async query => [await query(insert, [name]), await query(insert, [name])]),
-    ).toEqual([name, name])
-    expect(await count()).toBe('2')
-    const failed = new Error('the work failed')
-    await expect(
-      sql.transaction(async query => {
-        await query(insert, [name])
-        throw failed
-      }),
-    ).rejects.toThrow(failed.message)
-    await expect(
-      sql.transaction(async query => {
-        await query(insert, [name])
-        await query('select * from nothing', [])
-      }),
-    ).rejects.toMatchObject({ code: '42P01', isUnclear: false })
-    expect(await count()).toBe('2')
-  })
-
   test('statements do not run in an open transaction of another caller', async () => {
     await using opened = await disposable(connect())
     const { sql } = opened
@@ -119,53 +71,29 @@ describe.each([...served, lite])('over $name', ({ name, connect }) => {
       '1',
     )
   })
-
-  test('messages are received until the caller stops listening', async () => {
-    await using opened = await disposable(connect())
-    const { sql } = opened
-    const messages: string[] = []
-    const listening = await sql.listen(
-      'A channel',
-      message => messages.push(message),
-      () => messages.push('lost'),
-    )
-    await sql.query(`select pg_notify('A channel', $1::text)`, ['one'])
-    await expect.poll(() => messages).toEqual(['one'])
-    await listening.stop()
-    await sql.query(`select pg_notify('A channel', $1::text)`, ['two'])
-    await sql.query('select 1', [])
-    expect(messages).toEqual(['one'])
-  })
 })
 
 describe.each(served)('over $name', ({ name, connect }) => {
-  test('statements that were prepared on another connection are executed', async () => {
-    await using opened = await disposable(connect())
-    const { sql } = opened
-    for (let time = 0; time < 3; time++) {
-      expect(await sql.query('select $1::text', ['answer'])).toBe('answer')
-      await sql.query('deallocate all', [])
-    }
-  })
-
-  test('a transaction is committed although its prepared statements are gone', async () => {
+  test('statements, and transactions, are executed although their prepared statements are gone', async () => {
     await using opened = await disposable(connect())
     const { sql } = opened
     const text = `${name} prepared`
-    for (let time = 0; time < 3; time++)
+    for (let time = 0; time < 3; time++) {
+      expect(await sql.query('select $1::text', ['answer'])).toBe('answer')
+      await sql.query('deallocate all', [])
       await sql.transaction(async query => {
         await query('insert into written values ($1::text)', [text])
         await query('deallocate all', [])
       })
+    }
     expect(await sql.query('select count(*)::text from written where text = $1::text', [text])).toBe('3')
   })
 
   test('losing a connection within a transaction ends that transaction, and nothing else', async () => {
     await using opened = await disposable(connect())
     const lost = opened.sql.transaction(async query => {
-      const pid = await query('select pg_backend_pid()::text', [])
       const slept = query('select pg_sleep(10)::text', [])
-      setTimeout(() => void terminate(String(pid)), 50)
+      void terminateSleepers()
       await slept
     })
     await expect(lost).rejects.toMatchObject({ isUnclear: false })
@@ -176,7 +104,7 @@ describe.each(served)('over $name', ({ name, connect }) => {
   test('a statement whose connection is lost is indeterminate', async () => {
     await using opened = await disposable(connect())
     const slept = opened.sql.query(`select pg_sleep(10)::text, $1::text`, ['to be lost'])
-    setTimeout(() => void terminateSleepers(), 100)
+    void terminateSleepers()
     await expect(slept).rejects.toMatchObject({ isUnclear: true })
   })
 })
@@ -202,18 +130,9 @@ async function disposable(opening: Promise<Opened>) {
   return { ...opened, [Symbol.asyncDispose]: opened.close }
 }
 
-async function terminate(pid: string): Promise<void> {
-  const client = new pg.Client(server.address)
-  await client.connect()
-  await client.query('select pg_terminate_backend($1)', [pid])
-  await client.end()
-}
-
+/** Waits for statements that sleep, and ends their connections. */
 async function terminateSleepers(): Promise<void> {
-  const client = new pg.Client(server.address)
-  await client.connect()
-  await client.query(
-    `select pg_terminate_backend(pid) from pg_stat_activity where query like 'select pg_sleep%'`,
-  )
-  await client.end()
+  const terminate = `select pg_terminate_backend(pid) from pg_stat_activity
+    where state = 'active' and query like 'select pg_sleep%'`
+  await until('a statement sleeps', async () => (await server.query(terminate)).length > 0)
 }

@@ -1,14 +1,10 @@
 import { PGlite } from '@electric-sql/pglite'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
 import { queued, until } from '../../packages/conformance/src/time.js'
 import { open } from '../../src/index.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
 
-let server: PostgresServer
-
-beforeAll(async () => {
-  server = await startPostgres()
-})
+const server = await startPostgres()
 afterAll(() => server.kill())
 
 /** Waits until this many statements wait for a row. */
@@ -37,7 +33,7 @@ async function counted(schema: string) {
   return { box, calls, close: () => box.close().then(() => pool.end()) }
 }
 
-test('a box reads all rows that it needs with one statement', async () => {
+test('a box reads all rows that it needs, and a waiter that is woken acquires its lock, with one statement', async () => {
   const { box, calls, close } = await counted('looks')
   await using other = await open(`${server.url}?signalbox_schema=looks`)
   const held = await other.mutex('hub').acquire()
@@ -49,17 +45,11 @@ test('a box reads all rows that it needs with one statement', async () => {
   expect(calls).toEqual(['decide_one'])
   await held.release()
   for (const waiter of waiters) await (await waiter).release()
-  await close()
-})
-
-test('a waiter that is woken acquires its lock with one statement', async () => {
-  const { box, calls, close } = await counted('woken')
-  await using other = await open(`${server.url}?signalbox_schema=woken`)
-  const held = await other.mutex('key').acquire()
+  const again = await other.mutex('key').acquire()
   const asked = box.mutex('key').acquire()
   await queued(other, 'key', 1)
   calls.length = 0
-  await held.release()
+  await again.release()
   await asked
   expect(calls).toEqual(['decide_one'])
   await close()
@@ -71,7 +61,7 @@ test('a hand-over that waits for another operation on its row is decided without
   await box.mutex('key').acquire()
   const waiting = other.mutex('key').acquire()
   await queued(box, 'key', 1)
-  const pool = server.pool({ max: 2 })
+  await using pool = server.pool({ max: 2 })
   const [writer, releaser] = [await pool.connect(), await pool.connect()]
   const { rows } = await writer.query<{ id: string; number: string }>(
     "select (d.queue[1]).id, (d.queue[1]).number from contended.data d where d.name = 'lock/key'",
@@ -88,7 +78,6 @@ test('a hand-over that waits for another operation on its row is decided without
   await server.query('alter function contended.no_lock_table rename to decide_lock')
   await (await waiting).release()
   for (const client of [writer, releaser]) client.release()
-  await pool.end()
   await box.close()
   await other.close()
 })
@@ -97,7 +86,7 @@ test('an update that waits for another leaves a key whose last grant is bound to
   const url = `${server.url}?signalbox_schema=bound`
   await using box = await open(url)
   await using other = await open(url)
-  const pool = server.pool({ max: 2 })
+  await using pool = server.pool({ max: 2 })
   const [fenced, writer] = [await pool.connect(), await pool.connect()]
   const held = await box.mutex('key').acquire()
   await fenced.query('begin')
@@ -115,7 +104,6 @@ test('an update that waits for another leaves a key whose last grant is bound to
   await fenced.query('commit')
   await (await asked).release()
   for (const client of [fenced, writer]) client.release()
-  await pool.end()
 })
 
 test('callers of one box pass a lock on with less than one statement for 16 turns', async () => {

@@ -1,56 +1,27 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Random } from '../../packages/conformance/src/random.js'
+import { afterAll, describe, expect, test } from 'vitest'
 import type { Claim } from '../../src/engine/claim.js'
-import type {
-  CommitOutcome,
-  Operation,
-  ReadOutcome,
-  RequestStatus,
-  Versioned,
-} from '../../src/engine/contract.js'
+import type { Operation, RequestStatus } from '../../src/engine/contract.js'
 import { open, type Grant } from '../../src/index.js'
 import { until } from '../../packages/conformance/src/time.js'
 import { lockRequest } from '../support/lock-request.js'
 import { PostgresTablePorts } from '../support/postgres/table-port.js'
-import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+import { startPostgres } from '../support/servers/postgres.js'
 import { compareHistories } from '../support/table-histories.js'
-import { SESSIONS, type Session, type TablePort } from '../support/table-world.js'
-
-const WORLDS = 30
-const CROWDED_WORLDS = 12
-/** The keys of requests. No two share a key, so each is decided the same way in any order. */
-const GROUPS = [['a'], ['b', 'c'], ['d', 'e', 'f'], ['g'], ['h', 'i'], ['j']]
+import type { Session, TablePort } from '../support/table-world.js'
 
 const TERMS = { lease: 1_000_000, wait: Infinity }
 
-let server: PostgresServer
-let ports: PostgresTablePorts
-
-beforeAll(async () => {
-  server = await startPostgres()
-  ports = new PostgresTablePorts(server)
-})
-
-afterAll(async () => {
-  await ports[Symbol.asyncDispose]()
-  await server.kill()
-})
+const server = await startPostgres()
+const ports = new PostgresTablePorts(server)
+afterAll(() => ports[Symbol.asyncDispose]().then(() => server.kill()))
 
 describe.each(['alone', 'together', 'again'] as const)('operations that are sent %s', way => {
-  test(
-    `are decided as by the lock table, over ${WORLDS} random histories`,
-    { timeout: 180_000 },
-    async () => {
-      await compareHistories(() => ports.take(way), 1, WORLDS)
-    },
-  )
-
-  test('are decided as by the lock table in queues with a tail', { timeout: 180_000 }, async () => {
-    await compareHistories(() => ports.take(way), 1, CROWDED_WORLDS, 'crowded')
-  })
-
-  test('are decided as by the lock table for keys that many hold', { timeout: 180_000 }, async () => {
-    await compareHistories(() => ports.take(way), 1, CROWDED_WORLDS, 'together')
+  test.each([
+    ['in any histories', 'any', 30],
+    ['in queues with a tail', 'crowded', 12],
+    ['for keys that many hold', 'together', 12],
+  ] as const)('are decided as by the lock table %s', { timeout: 180_000 }, async (_, kind, count) => {
+    await compareHistories(() => ports.take(way), 1, count, kind)
   })
 })
 
@@ -97,87 +68,9 @@ test('readers and permits of a long key wait for its exclusive holder', async ()
   port.end()
 })
 
-test('a sign finds permits that have expired in the tail of a queue, also behind a request that waits for another key', async () => {
-  const port = ports.take()
-  const permits = (count: number, ...others: Claim[]) =>
-    askedOf(port, [{ key: 'a', mode: 'permits', permits: count, max: 20 }, ...others])
-  const other: Claim = { key: 'b', mode: 'exclusive' }
-  await askedOf(port, [other])('enqueue', 'ben.1', 1000)
-  for (let step = 0; step < 7; step++) await permits(1)('enqueue', `amy.${step}`, 1000)
-  expect(await permits(1, other)('enqueue', 'amy.7', 1000)).toMatchObject({ state: 'queued' })
-  const brief = lockRequest('cat.1', [{ key: 'a', mode: 'permits', permits: 10, max: 20 }])
-  const { answer } = await port.decide('cat', { type: 'enqueue', request: brief, lease: 1000, wait: 0 }, 1000)
-  expect(answer).toMatchObject({ state: 'held' })
-  expect(await permits(5)('enqueue', 'cat.2', 1000)).toMatchObject({ state: 'queued' })
-  const requests = [lockRequest('cat.2', [{ key: 'a', mode: 'permits', permits: 5, max: 20 }])]
-  const sign = await port.decide('cat', { type: 'alive', session: 'cat', requests }, 2500)
-  expect(sign.answer).toMatchObject({ due: ['cat.2'] })
-  port.end()
-})
-
-test.each<[string, Claim]>([
-  ['permits', { key: 'a', mode: 'permits', permits: 1, max: 20 }],
-  ['readers', { key: 'a', mode: 'shared' }],
-])(
-  '%s that have expired leave the queue with the next enqueue, and with the next release',
-  async (_, claim) => {
-    const port = ports.take()
-    const decide = (operation: Operation, now: number) => port.decide('amy', operation, now)
-    const enqueue = (id: string, lease: number, now: number) =>
-      decide({ type: 'enqueue', request: lockRequest(id, [claim]), lease, wait: 0 }, now)
-    // More requests than fit into the row.
-    for (let step = 0; step < 10; step++) await enqueue(`ben.${step}`, 1_000_000, 1000)
-    const { answer } = await enqueue('amy.1', 1_000_000, 1000)
-    await enqueue('cat.1', 1000, 1000)
-    expect((await enqueue('amy.2', 1000, 3000)).hints).toEqual([
-      { session: 'amy', type: 'lost', id: 'cat.1' },
-    ])
-    const { number } = answer as RequestStatus & { readonly state: 'held' }
-    const released = await decide({ type: 'release', request: lockRequest('amy.1', [claim]), number }, 5000)
-    expect(released).toMatchObject({
-      answer: true,
-      hints: [{ session: 'amy', type: 'lost', id: 'amy.2' }],
-    })
-    port.end()
-  },
-)
-
-test.each([
-  ['the first waiter', ['amy.2'], TERMS.lease - 6000],
-  ['behind the first waiter', ['cat.1', 'amy.2'], Infinity],
-])(
-  'a sign learns that its request in the tail, behind silent ones in the row, is %s',
-  async (_, tail, next) => {
-    const port = ports.take()
-    const claims: Claim[] = [{ key: 'a', mode: 'exclusive' }]
-    const mutex = askedOf(port, claims)
-    expect(await mutex('enqueue', 'amy.1', 1000)).toMatchObject({ state: 'held' })
-    for (let step = 1; step < 8; step++) await mutex('enqueue', `ben.${step}`, 1000)
-    for (const id of tail) await mutex('enqueue', id, 4000)
-    const requests = [lockRequest('amy.2', claims)]
-    const sign = await port.decide('amy', { type: 'alive', session: 'amy', requests }, 7000)
-    expect(sign.answer).toEqual({ due: [], next })
-    port.end()
-  },
-)
-
-test('a sign wakes the only waiter of a key that became free while no signs came', async () => {
-  const port = ports.take()
-  const claims: Claim[] = [{ key: 'a', mode: 'exclusive' }]
-  const request = lockRequest('amy.1', claims)
-  const { answer } = await port.decide('amy', { type: 'enqueue', request, ...TERMS }, 1000)
-  const { number } = answer as RequestStatus & { readonly state: 'held' }
-  const waiting = lockRequest('ben.1', claims)
-  await port.decide('ben', { type: 'enqueue', request: waiting, ...TERMS }, 1000)
-  await port.decide('amy', { type: 'release', request, number }, 9000)
-  const sign = await port.decide('ben', { type: 'alive', session: 'ben', requests: [waiting] }, 10_000)
-  expect(sign.answer).toMatchObject({ due: ['ben.1'] })
-  port.end()
-})
-
 test('a sign reads only its own requests of a tail, for each kind of holder', async () => {
   await using box = await open(`${server.url}?signalbox_schema=signs`)
-  const pool = server.pool({ max: 1 })
+  await using pool = server.pool({ max: 1 })
   const tails = async () =>
     (
       await pool.query<{ name: string; id: string; session: string }>(
@@ -214,7 +107,6 @@ test('a sign reads only its own requests of a tail, for each kind of holder', as
   }
   controller.abort()
   for (const grant of held) await grant.release()
-  await pool.end()
 })
 
 test('requests of dead processes are removed from a row and its tail, and others keep their places', async () => {
@@ -243,30 +135,6 @@ function askedOf(port: TablePort, claims: readonly Claim[]) {
     return (await port.decide(request.session as Session, { type, request, ...TERMS }, now)).answer
   }
 }
-
-test('many operations in one call are decided like each by itself', async () => {
-  const [one, other] = [new Side(), new Side()]
-  const [together, alone] = [ports.take(), ports.take()]
-  const random = new Random(5)
-  let now = 1000
-  for (let call = 0; call < 200; call++) {
-    now += random.below(3) === 0 ? random.below(1500) : 0
-    const session = SESSIONS[random.below(SESSIONS.length)]!
-    const choices = random.some(GROUPS, 3 + random.below(GROUPS.length - 2)).map(keys => {
-      const id = `${session}.${call}.${keys.join('')}`
-      return { keys, kind: random.below(8), wait: random.below(2) * 1000, id }
-    })
-    const both = await together.together(session, one.operations(session, choices), now)
-    one.learn(session, choices, both.outcomes)
-    const each: unknown[] = []
-    for (const [place, operation] of other.operations(session, choices).entries())
-      each.push(...(await alone.together(session, [operation], now, place === 0 ? undefined : 0)).outcomes)
-    other.learn(session, choices, each)
-    const history = JSON.stringify({ call, session, choices })
-    expect(both.outcomes.map(plain), history).toEqual(each.map(plain))
-  }
-  for (const port of [together, alone]) port.end()
-})
 
 test('of many operations in one call, those for another grant or another version are rejected', async () => {
   const port = ports.take()
@@ -300,74 +168,6 @@ test('of many operations in one call, those for another grant or another version
   port.end()
 })
 
-interface Choice {
-  readonly keys: readonly string[]
-  readonly kind: number
-  readonly wait: number
-  readonly id: string
-}
-
-/** The requests and values that the sessions of one side know. */
-class Side {
-  /** Requests with the numbers of their grants, by session and keys. */
-  readonly #known = new Map<string, { readonly id: string; readonly number: number }>()
-  /** The versions of values. */
-  readonly #versions = new Map<string, number>()
-
-  operations(session: Session, choices: readonly Choice[]): Operation[] {
-    return choices.map(choice => this.#operation(session, choice))
-  }
-
-  learn(session: Session, choices: readonly Choice[], outcomes: readonly unknown[]): void {
-    for (const [index, { keys, id }] of choices.entries()) {
-      const outcome = outcomes[index] as RequestStatus | CommitOutcome | boolean
-      const its = session + keys.join()
-      const known = this.#known.get(its)
-      if (typeof outcome === 'boolean') {
-        if (!outcome || choices[index]!.kind < 3) this.#known.delete(its)
-      } else if (outcome.state === 'committed') {
-        for (const [place, key] of keys.entries()) this.#versions.set(key, outcome.versions[place]!)
-        this.#known.delete(its)
-      } else if (outcome.state === 'held' || outcome.state === 'queued') {
-        const number = outcome.state === 'held' ? outcome.number : 0
-        this.#known.set(its, { id: known?.id ?? id, number })
-      } else this.#known.delete(its)
-    }
-  }
-
-  #operation(session: Session, { keys, kind, wait, id }: Choice): Operation {
-    const claims = keys.map((key): Claim => ({ key, mode: 'exclusive' }))
-    const known = this.#known.get(session + keys.join())
-    const lease = 1000
-    const read = kind < 4 ? { keys, ids: [] } : undefined
-    if (!known) return { type: 'enqueue', request: lockRequest(id, claims), lease, wait, read }
-    const request = lockRequest(known.id, claims)
-    const { number } = known
-    if (number === 0) return { type: 'checkIn', request, lease, wait: 1000, read }
-    if (kind < 3) return { type: 'release', request, number }
-    if (kind < 6) return { type: 'renew', request, number, lease }
-    return {
-      type: 'commit',
-      guard: { request, number },
-      // Some operations expect a value that is missing.
-      expect: keys.map(key => ({ key, version: kind === 7 ? 1 : (this.#versions.get(key) ?? 0) })),
-      writes: keys.map(key => ({ key, value: `by ${id}` })),
-      record: [{ key: keys[0]!, id }],
-      retention: 1000,
-      release: true,
-    }
-  }
-}
-
-function plain(outcome: unknown): unknown {
-  if (typeof outcome !== 'object' || outcome === null) return outcome
-  const { read, versions, found, ...rest } = outcome as Record<string, unknown>
-  const values = (read as ReadOutcome | undefined)?.values.map(({ value }) => value)
-  const count = (versions as readonly number[] | undefined)?.length
-  const there = (found as Versioned | undefined)?.value
-  return { ...rest, values, count, there, number: undefined, checkInAfter: undefined, holder: undefined }
-}
-
 test.for([
   ['keys that a language orders in another way', 'B', 'a'],
   ['keys beyond 16 bits', '\u{ff5e}', '\u{1f600}'],
@@ -377,13 +177,11 @@ test.for([
     const [version] = await server.query<{ server_version_num: string }>('show server_version_num')
     // Older servers can sort by a language only if the machine has its locale.
     skip(Number(version!.server_version_num) < 150_000)
-    const admin = server.pool({ max: 1 })
     const name = `ordered_${first.length + second.length}`
-    await admin.query(
+    await server.query(
       `create database ${name} template template0 encoding utf8 locale_provider icu icu_locale 'en' locale 'C'`,
     )
-    await admin.end()
-    const pool = server.pool({ max: 2, database: name })
+    await using pool = server.pool({ max: 2, database: name })
     const url = new URL(server.url)
     url.pathname = name
     await using box = await open(url.href)
@@ -417,6 +215,5 @@ test.for([
     expect(releasesDo).toBe(false)
     await released
     for (const grant of await grants) await grant.release()
-    await pool.end()
   },
 )

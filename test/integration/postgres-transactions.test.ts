@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
 import { until } from '../../packages/conformance/src/time.js'
 import type { Commit, LockRequest, Operation } from '../../src/engine/contract.js'
 import { Calls, serverCall } from '../../src/engines/postgres/calls.js'
@@ -9,7 +9,7 @@ import { statementsOf } from '../../src/engines/postgres/statements.js'
 import type { ServerOperation } from '../../src/engines/postgres/call-arguments.js'
 import { open } from '../../src/index.js'
 import { lockRequest } from '../support/lock-request.js'
-import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+import { startPostgres } from '../support/servers/postgres.js'
 
 const TERMS = { lease: 60_000, wait: 60_000 }
 const COMMIT = { guard: undefined, record: [], retention: 1000, release: false } as const
@@ -18,18 +18,14 @@ interface Versions {
   readonly versions: readonly number[]
 }
 
-let server: PostgresServer
 let box: pg.Client
 let other: pg.Client
 let calls: Calls
 let count = 0
 
-beforeAll(async () => {
-  server = await startPostgres()
-  await (await open(server.url)).close()
-})
-
+const server = await startPostgres()
 afterAll(() => server.kill())
+await (await open(server.url)).close()
 
 beforeEach(async () => {
   ;[box, other] = [new pg.Client(server.address), new pg.Client(server.address)]
@@ -126,15 +122,13 @@ test('a commit that waits for a row writes after what others have written meanwh
   const grant = { request: guard, number: numberOf(held) }
   const commit: Operation = { ...write('j', '2'), guard: grant, release: true }
   const committing = together([commit, companion], 20_000)
-  const third = new pg.Client(server.address)
-  await third.connect()
+  await using third = await server.client()
   const waiting = "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%decide%'"
   await until('the call waits', async () => (await third.query(waiting)).rowCount === 1)
   const { rows } = await third.query<{ version: string }>(
     `update signalbox.data set value = 'x', changes = changes + 1, version = version + 1000000000
       where name = 'value/j' returning version`,
   )
-  await third.end()
   await other.query('rollback')
   const [{ versions }] = (await committing) as [Versions]
   expect(versions[0]).toBeGreaterThan(Number(rows[0]!.version))

@@ -1,31 +1,24 @@
 import { chownSync, chmodSync, rmSync } from 'node:fs'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, describe, expect, test, vi } from 'vitest'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { until } from '../../packages/conformance/src/time.js'
 import { open, type Box } from '../../src/index.js'
+import { failure } from '../support/failure.js'
 import { open as openOverPostgres } from '../support/postgres/over-postgres.process.js'
-import { makeCertificate, type Certificate } from '../support/servers/certificate.js'
+import { makeCertificate } from '../support/servers/certificate.js'
 import { startPostgres, startStandby, type PostgresServer } from '../support/servers/postgres.js'
 import { silentPort } from '../support/servers/silent-port.js'
 import { unprivileged } from '../support/servers/unprivileged.js'
 
-let certificate: Certificate
-let other: Certificate
-let plain: PostgresServer
-let secure: PostgresServer
-
-beforeAll(async () => {
-  certificate = makeCertificate()
-  other = makeCertificate()
-  // The user of the server must own its key.
-  if (unprivileged)
-    for (const path of [certificate.folder, certificate.certificate, certificate.key])
-      chownSync(path, unprivileged.uid, unprivileged.gid)
-  chmodSync(certificate.key, 0o600)
-  plain = await startPostgres()
-  secure = await startPostgres({
-    settings: { listen_addresses: '127.0.0.1,127.0.0.2', ...encrypting() },
-  })
+const [certificate, other] = [makeCertificate(), makeCertificate()]
+// The user of the server must own its key.
+if (unprivileged)
+  for (const path of [certificate.folder, certificate.certificate, certificate.key])
+    chownSync(path, unprivileged.uid, unprivileged.gid)
+chmodSync(certificate.key, 0o600)
+const plain = await startPostgres()
+const secure = await startPostgres({
+  settings: { listen_addresses: '127.0.0.1,127.0.0.2', ...encrypting() },
 })
 afterAll(async () => {
   await Promise.all([plain.kill(), secure.kill()])
@@ -67,18 +60,14 @@ describe.each(packages)('over $name', ({ name, connect }) => {
     }
   }
 
-  test.each(['prefer', 'allow'])('sslmode=%s encrypts if the server supports it', async mode => {
-    expect(await isEncrypted(secure, `sslmode=${mode}`)).toEqual([true])
-    expect(await isEncrypted(plain, `sslmode=${mode}`)).toEqual([false])
-  })
-
-  test('sslmode=require fails if the server does not support encryption', async () => {
-    await expect(connect(`${plain.url}?sslmode=require`)).rejects.toThrow('could not open a box on postgres:')
-  })
-
-  test('statements and messages are encrypted if the URL asks for it', async () => {
+  test('statements and messages are encrypted as the URL asks for it', async () => {
+    for (const mode of ['prefer', 'allow']) {
+      expect(await isEncrypted(secure, `sslmode=${mode}`)).toEqual([true])
+      expect(await isEncrypted(plain, `sslmode=${mode}`)).toEqual([false])
+    }
     expect(await isEncrypted(secure, 'sslmode=disable')).toEqual([false])
     expect(await isEncrypted(secure, 'sslmode=require')).toEqual([true])
+    await expect(connect(`${plain.url}?sslmode=require`)).rejects.toThrow('could not open a box on postgres:')
     const trusting = `sslrootcert=${certificate.certificate}`
     expect(await isEncrypted(secure, `sslmode=verify-ca&${trusting}`)).toEqual([true])
     expect(await isEncrypted(secure, trusting)).toEqual([true])
@@ -86,10 +75,9 @@ describe.each(packages)('over $name', ({ name, connect }) => {
 
   test('a certificate of an unknown authority is rejected', async () => {
     for (const query of ['sslmode=verify-full', `sslmode=verify-ca&sslrootcert=${other.certificate}`])
-      await expect(connect(`${secure.url}?${query}`)).rejects.toMatchObject({
-        code: 'UNAVAILABLE',
-        message: expect.stringMatching(/self-signed certificate|unable to verify|signature/) as string,
-      })
+      await expect(connect(`${secure.url}?${query}`)).rejects.toMatchObject(
+        failure('UNAVAILABLE', /self-signed certificate|unable to verify|signature/),
+      )
   })
 
   test('only verify-full rejects a certificate for another host', async () => {
@@ -97,34 +85,20 @@ describe.each(packages)('over $name', ({ name, connect }) => {
       const url = `${secure.url}?sslmode=${mode}&sslrootcert=${certificate.certificate}`
       return connect(url.replace('127.0.0.1', '127.0.0.2'))
     }
-    await expect(byAddress('verify-full')).rejects.toMatchObject({
-      code: 'UNAVAILABLE',
-      message: expect.stringContaining('127.0.0.2') as string,
-    })
+    await expect(byAddress('verify-full')).rejects.toMatchObject(failure('UNAVAILABLE', '127.0.0.2'))
     await (await byAddress('verify-ca')).close()
   })
 
   test('an error names a missing file', async () => {
-    await expect(connect(`${secure.url}?sslrootcert=/none/ca.pem`)).rejects.toMatchObject({
-      code: 'INVALID_ARGUMENT',
-      message: expect.stringContaining('sslrootcert takes the path of a file') as string,
-    })
+    await expect(connect(`${secure.url}?sslrootcert=/none/ca.pem`)).rejects.toMatchObject(
+      failure('INVALID_ARGUMENT', 'sslrootcert takes the path of a file'),
+    )
   })
 
   test('channel_binding=require verifies the certificate', async () => {
     const query = 'sslmode=require&channel_binding=require'
     expect(await isEncrypted(secure, `${query}&sslrootcert=${certificate.certificate}`)).toEqual([true])
     await expect(connect(`${secure.url}?${query}`)).rejects.toThrow('self-signed certificate')
-  })
-
-  test('URLs of hosted databases and of Prisma work', async () => {
-    await plain.query('create table if not exists public.locks (id int)')
-    const query = 'schema=public&pgbouncer=true&connection_limit=1&pool_timeout=0&connect_timeout=10'
-    await using box = await connect(
-      `${plain.url}?${query}&target_session_attrs=read-write&client_encoding=utf8`,
-    )
-    await box.store('s').put('prisma', name)
-    expect((await box.store('s').get('prisma'))?.value).toBe(name)
   })
 
   test('options reach the server', async () => {
@@ -145,10 +119,7 @@ describe.each(packages)('over $name', ({ name, connect }) => {
     const ports = [await freePort(), await freePort()]
     const url = `postgres://me:secret@127.0.0.1:${ports[0]!},127.0.0.1:${ports[1]!}/app`
     const error: unknown = await connect(url).catch((reason: unknown) => reason)
-    expect(error).toMatchObject({
-      code: 'UNAVAILABLE',
-      message: expect.stringContaining('ECONNREFUSED') as string,
-    })
+    expect(error).toMatchObject(failure('UNAVAILABLE', 'ECONNREFUSED'))
     expect(everything(error)).not.toContain('secret')
   })
 
@@ -162,7 +133,7 @@ describe.each(packages)('over $name', ({ name, connect }) => {
   })
 
   test('an invalid port is rejected at once', async () => {
-    const refused = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('1 to 65535') as string }
+    const refused = failure('INVALID_ARGUMENT', '1 to 65535')
     await expect(async () => connect('postgres://127.0.0.1:99999/app')).rejects.toMatchObject(refused)
     vi.stubEnv('PGPORT', '99999')
     await expect(async () => connect('postgres://127.0.0.1/app')).rejects.toMatchObject(refused)

@@ -51,6 +51,7 @@ const SETTINGS: readonly (readonly [string, string])[] = [
   ['default_toast_compression', 'pglz'],
   ['password_encryption', 'md5'],
   ['DateStyle', 'SQL, YMD'],
+  ['plpgsql.variable_conflict', 'use_column'],
 ]
 
 const VALUES = [
@@ -81,6 +82,7 @@ async function works(box: Box, other: Box, url: string): Promise<void> {
   const waiting = other.mutex('b').acquire({ wait: '10s' })
   await new Promise(resolve => setTimeout(resolve, 1200))
   held.assertHeld()
+  for await (const { holders } of box.inspect('a')) expect(holders[0]!.expiresIn).toBeGreaterThan(1000)
   const client = new pg.Client(url)
   await client.connect()
   await client.query('begin')

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { InvalidArgumentError, LostError, UnavailableError, type Box, type Claim } from '../../src/index.js'
 import type { SqlTransaction } from '../../src/engine/contract.js'
 import { queued, soFar } from '../../packages/conformance/src/time.js'
+import { failure } from './failure.js'
 
 /** A client of the caller. Its transactions bind grants and write values. */
 export type CallersClient = Extract<SqlTransaction, { query: unknown }> & {
@@ -52,59 +53,34 @@ export function testCallersTransactions(open: () => Promise<CallersPlace>): void
     },
   )
 
-  test('a caller of the same box waits for the end of the transaction, too', async () => {
+  test('after the lease has expired, the key stays locked until the transaction ends, and waiters learn of it', async () => {
     await using place = await open()
-    const { box } = place
-    const grant = await box.mutex('key').acquire()
-    const local = box.mutex('key').acquire({ wait: '10s' })
-    const client = await begun(place)
-    await grant.fence(client)
-    await grant.release()
-    await place.pass(300)
-    expect(await soFar(local)).toBe('pending')
-    await client.query('rollback')
-    await (await local).release()
-  })
-
-  test('after the lease has expired, the next holder waits for the end of the transaction', async () => {
-    await using place = await open()
-    const client = await begun(place)
-    const grant = await place.box.mutex('key').acquire({ lease: SHORT, renew: false })
-    await grant.fence(client)
-    const next = place.other.mutex('key').acquire({ wait: '10s' })
-    await place.pass(SHORT + 300)
-    expect(() => grant.assertHeld()).toThrow(LostError)
-    expect(await soFar(next)).toBe('pending')
-    for (const prefix of ['key', 'ke'])
-      for await (const { key, holders, waiters } of place.other.inspect(prefix)) {
-        expect([key, waiters.length]).toEqual(['key', 1])
-        expect(holders).toEqual([
-          expect.objectContaining({ label: expect.stringContaining('open transaction') }),
-        ])
-      }
-    await client.query('commit')
-    await (await next).release()
-    expect(await place.other.mutex('key').isLocked()).toBe(false)
-  })
-
-  test('after the lease has expired, the key is locked, and a waiter that gives up learns of the transaction', async () => {
-    await using place = await open()
+    const { other } = place
     const client = await begun(place)
     const grant = await place.box.mutex('key').acquire({ lease: SHORT, renew: false })
     await grant.fence(client)
     await place.pass(SHORT + 300)
     expect(() => grant.assertHeld()).toThrow(LostError)
     // No request can get the key, so it has a holder, also while none waits.
-    expect(await place.other.mutex('key').isLocked()).toBe(true)
-    const waiting = place.other
+    expect(await other.mutex('key').isLocked()).toBe(true)
+    const label = expect.stringContaining('open transaction') as string
+    const refused = other
       .mutex('key')
       .acquire({ wait: 500 })
       .catch((error: unknown) => error)
     await place.pass(600)
-    const label = expect.stringContaining('open transaction') as string
-    expect(await waiting).toMatchObject({ code: 'TIMED_OUT', holder: { label } })
+    expect(await refused).toMatchObject({ code: 'TIMED_OUT', holder: { label } })
+    const next = other.mutex('key').acquire({ wait: '10s' })
+    await queued(other, 'key', 1)
+    for (const prefix of ['key', 'ke'])
+      for await (const { key, holders, waiters } of other.inspect(prefix)) {
+        expect([key, waiters.length]).toEqual(['key', 1])
+        expect(holders).toEqual([expect.objectContaining({ label })])
+      }
+    expect(await soFar(next)).toBe('pending')
     await client.query('commit')
-    await (await place.other.mutex('key').acquire({ wait: '5s' })).release()
+    await (await next).release()
+    expect(await other.mutex('key').isLocked()).toBe(false)
   })
 
   test('keys of one request are bound together, and others stay free', async () => {
@@ -172,7 +148,7 @@ export function testCallersTransactions(open: () => Promise<CallersPlace>): void
     await using place = await open()
     const store = place.box.store('s')
     const client = await place.client()
-    const refused = (why: string) => ({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(why) })
+    const refused = (why: string) => failure('INVALID_ARGUMENT', why)
     const write = (to: CallersClient) => store.transaction(['key'], tx => tx.put('key', 1), { in: to })
     await using grant = await place.box.mutex('key').acquire()
     await expect(grant.fence(client)).rejects.toMatchObject(refused('has begun none'))

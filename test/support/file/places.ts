@@ -55,8 +55,9 @@ export class Place {
     return box
   }
 
-  async processes<N extends number>(count: N): Promise<RemoteBox[]> {
-    return Promise.all(Array.from({ length: count }, () => this.process()))
+  /** Opens four boxes, each in a process of its own. */
+  fourProcesses(): Promise<[RemoteBox, RemoteBox, RemoteBox, RemoteBox]> {
+    return Promise.all([this.process(), this.process(), this.process(), this.process()])
   }
 
   async end(): Promise<void> {

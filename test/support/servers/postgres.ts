@@ -86,24 +86,26 @@ export class PostgresServer extends ServerProcess {
 
   /** Executes statements on a connection of its own, and returns the rows of the last one. */
   async query<Row extends pg.QueryResultRow>(text: string): Promise<Row[]> {
-    const client = new pg.Client(this.address)
+    await using client = await this.client()
+    const results: pg.QueryResult<Row> | pg.QueryResult<Row>[] = await client.query<Row>(text)
+    return [results].flat().at(-1)!.rows
+  }
+
+  /** Opens a connection, which the caller disposes of. */
+  async client(options: pg.ClientConfig = {}): Promise<pg.Client & AsyncDisposable> {
+    const client = new pg.Client({ ...this.address, ...options })
     // The connection ends with the server. The statement under way fails as well.
     client.on('error', () => undefined)
     await client.connect()
-    try {
-      const results: pg.QueryResult<Row> | pg.QueryResult<Row>[] = await client.query<Row>(text)
-      return [results].flat().at(-1)!.rows
-    } finally {
-      await client.end()
-    }
+    return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() })
   }
 
-  /** A pool of connections, which the caller ends. */
-  pool(options: pg.PoolConfig = {}): pg.Pool {
+  /** A pool of connections, which the caller ends or disposes of. */
+  pool(options: pg.PoolConfig = {}): pg.Pool & AsyncDisposable {
     const pool = new pg.Pool({ ...this.address, max: 8, ...options })
     // The pool replaces an idle connection that breaks.
     pool.on('error', () => undefined)
-    return pool
+    return Object.assign(pool, { [Symbol.asyncDispose]: () => pool.end() })
   }
 
   /** Settles when the standby has all writes so far. */
