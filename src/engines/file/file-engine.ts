@@ -114,7 +114,7 @@ export class FileEngine extends StateEngine {
         revoke: async dead => this.submit({ type: 'revoke', session: dead }),
         ended: reason => listener.ended(reason),
       })
-      const addresses = await database.run(() => state.addresses())
+      const addresses = await database.run(() => state.sessions.addresses())
       await deaths.visit(addresses)
       void mailbox.removeOrphans(addresses)
     } catch (error) {

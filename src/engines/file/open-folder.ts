@@ -151,7 +151,7 @@ export class OpenFolder {
     return new DeathWatch(mailbox, {
       isLocal: session => boxes.has(session),
       address: session => database.run(() => state.member(session)?.address),
-      at: address => database.run(() => state.sessionsAt(address)),
+      at: address => database.run(() => state.sessions.at(address)),
       remove: session => this.#remove(session),
       wake: (session, id) => boxes.get(session)?.receive({ type: 'wake', about: id }),
     })
@@ -208,7 +208,7 @@ export class OpenFolder {
   /** Returns undefined if there is no other thread, or if the database can't be read now. */
   #addressAfterOwn(): string | undefined {
     try {
-      return this.readAlone(state => state.addressAfter(this.mailbox.address))
+      return this.readAlone(state => state.sessions.addressAfter(this.mailbox.address))
     } catch {
       return undefined
     }

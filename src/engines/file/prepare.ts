@@ -130,7 +130,7 @@ function prepare(connection: Connection, machine: Machine, start: number): Forei
   if (layout === 0) {
     const tables = connection.prepare('select count(*) as tables from sqlite_schema').get()![0] as number
     if (tables > 0) throw new InvalidArgumentError('signalbox.db in this folder was not made by Signalbox')
-    connection.exec(SCHEMA)
+    connection.exec(`${SCHEMA}; pragma user_version = ${LAYOUT}`)
     connection
       .prepare('insert into machine values (?, ?, ?)')
       .run(machine.bootId, machine.namespaces, start + MARK_AHEAD)
@@ -143,6 +143,7 @@ function prepare(connection: Connection, machine: Machine, start: number): Forei
         'that made it, or another folder',
     )
   }
+  connection.exec(SCHEMA)
   const where = whereOf(connection)
   if (isSame(where, machine)) return undefined
   const addresses = addressesIn(connection)
@@ -175,7 +176,8 @@ function addressesIn(connection: Connection): string[] {
 function takeOver(connection: Connection, { bootId, namespaces }: Machine, start: number): void {
   connection.exec(
     `delete from queues where key > '';
-     delete from tails; delete from requests; delete from claims; delete from sessions; delete from watches`,
+     delete from tails; delete from requests; delete from claims; delete from sessions; delete from watches;
+     delete from signs`,
   )
   const mark = connection.prepare('select mark from machine').get()![0] as number
   const next = Math.max(mark, start)
