@@ -46,10 +46,8 @@ export class FileState implements EngineState {
     if (dataVersion !== this.#readAt) this.#outdated()
     this.#readAt = dataVersion
     this.#about = new Map(requestsIn(purpose).map(request => [request.id, request]))
-    if (purpose.type === 'alive') this.#narrow.read(purpose.requests)
     const result = work(this)
     this.#narrow.flush()
-    this.#wide.flush()
     this.#values.flush()
     this.#counter.flush()
     return result
