@@ -16,18 +16,12 @@ export interface FileOptions {
   readonly durable: boolean
 }
 
-/** The session and its open folder. */
-interface Opened {
-  readonly session: string
-  readonly folder: OpenFolder
-}
-
 /** Keeps the state in a SQLite database, for all processes and threads of one machine that open the same folder. */
 export class FileEngine extends StateEngine {
   readonly guarantees: Guarantees
   readonly canSteal = true
   readonly #options: FileOptions
-  #opened: Opened | undefined
+  #opened: { readonly session: string; readonly folder: OpenFolder } | undefined
   #hasLeft = false
   #leaving: Promise<void> | undefined
 
@@ -94,7 +88,7 @@ export class FileEngine extends StateEngine {
     folder.deaths.note(operation, outcome)
     if (operation.type !== 'commit' || !this.#options.durable) return
     if ((outcome as CommitOutcome).state !== 'committed') return
-    return folder.database.sync().catch((error: unknown) => {
+    return folder.database.log.sync().catch((error: unknown) => {
       throw explained(this.name, SYNC, error)
     })
   }

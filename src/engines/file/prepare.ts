@@ -14,7 +14,7 @@ import { LAYOUT, SCHEMA } from './schema.js'
 
 /** The boxes of a folder from another boot or other namespaces, which this process could not watch. */
 interface ForeignBoxes {
-  readonly where: Machine
+  readonly where: string
   readonly addresses: readonly string[]
 }
 
@@ -48,7 +48,7 @@ export async function openDatabase(
           await initialize(database, machine, folder, openLock)
           await openLock.stay()
           // The mark up to which numbers may be used must survive a power failure before the first number is used.
-          await database.sync()
+          await database.log.sync()
           return { database, openLock }
         }
       } else if (before !== undefined) throw replacedBehind(missing)
@@ -88,7 +88,7 @@ function replacedBehind(path: string): UnavailableError {
  */
 export function refuseMoved({ connection }: Database, machine: Machine): void {
   const where = whereOf(connection)
-  if (!isSame(where, machine)) throw inUse(where, machine)
+  if (where !== shown(machine)) throw inUse(where, machine)
 }
 
 /**
@@ -145,7 +145,7 @@ function prepare(connection: Connection, machine: Machine, start: number): Forei
   }
   connection.exec(SCHEMA)
   const where = whereOf(connection)
-  if (isSame(where, machine)) return undefined
+  if (where === shown(machine)) return undefined
   const addresses = addressesIn(connection)
   // Sessions remain after a crash of the machine or a kill of the container.
   if (addresses.length > 0) return { where, addresses }
@@ -153,16 +153,13 @@ function prepare(connection: Connection, machine: Machine, start: number): Forei
   return undefined
 }
 
-function whereOf(connection: Connection): Machine {
-  const [bootId, namespaces] = connection.prepare('select boot, namespace from machine').get() as unknown as [
+/** Returns the machine that the database belongs to, as {@link shown} does. */
+function whereOf(connection: Connection): string {
+  const [bootId, namespaces] = connection.prepare('select boot, namespace from machine').get() as [
     string,
     string,
   ]
-  return { bootId, namespaces }
-}
-
-function isSame(one: Machine, other: Machine): boolean {
-  return one.bootId === other.bootId && one.namespaces === other.namespaces
+  return shown({ bootId, namespaces })
 }
 
 function addressesIn(connection: Connection): string[] {
@@ -187,16 +184,16 @@ function takeOver(connection: Connection, { bootId, namespaces }: Machine, start
     .run(bootId, namespaces, next + MARK_AHEAD)
 }
 
-function inUse(where: Machine, machine: Machine): UnavailableError {
+function inUse(where: string, machine: Machine): UnavailableError {
   return new UnavailableError(
-    `the folder is in use by processes of another container, ${shown(where)}: ` +
+    `the folder is in use by processes of another container, ${where}: ` +
       `a process of this one, ${shown(machine)}, could not notice when they die`,
   )
 }
 
-function unproven(where: Machine, machine: Machine): UnavailableError {
+function unproven(where: string, machine: Machine): UnavailableError {
   return new UnavailableError(
-    `the folder was last used in another container or before a restart, ${shown(where)}, and not on ` +
+    `the folder was last used in another container or before a restart, ${where}, and not on ` +
       `${shown(machine)}. Some of its boxes no longer have a socket, and a process that has the database open may ` +
       'have one of these boxes: end that process first',
   )
