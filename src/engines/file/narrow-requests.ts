@@ -24,7 +24,8 @@ interface Queue {
 /**
  * The requests that claim a single key. The first ones in the queue of a key share one row. Each of the others, the
  * tail of the queue, has a row of its own. Rows are read when they are needed, and stay in memory across transactions
- * until another process writes. Finding, adding, changing or removing a request costs O(log requests).
+ * until another process writes. Changes of a tail are written at once, others by `flush`. Finding, adding, changing or
+ * removing a request costs O(log requests).
  */
 export class NarrowRequests {
   readonly #sql: ReturnType<typeof statements>
