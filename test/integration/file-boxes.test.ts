@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { open, type Box } from 'signalbox'
 import { describe, expect, test } from 'vitest'
 import { locks, until } from '../../packages/conformance/src/time.js'
-import { CLAIM_WINDOW } from '../../src/engine/contract.js'
+import { CLAIM_WINDOW } from '../../src/engine/wait-times.js'
 import { place } from '../support/file/places.js'
 import { memoryInUse } from '../support/heap.js'
 

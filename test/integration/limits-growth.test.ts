@@ -5,11 +5,8 @@ import type { PermitReservation } from '../../src/engine/contract.js'
 import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
 import { BoxLimiters } from '../../src/limits/remote/box-limiter.js'
 import { limiter } from '../../src/limits/index.js'
-import {
-  reservePermits,
-  type LimiterState,
-  type ReservePermits,
-} from '../../src/engine/limits/reserve-permits.js'
+import { reservePermits, type LimiterState } from '../../src/engine/limits/reserve-permits.js'
+import type { ReservePermits } from '../../src/engine/limits/reservation.js'
 import { memoryInUse } from '../support/heap.js'
 import { pass, settled } from '../support/passing.js'
 

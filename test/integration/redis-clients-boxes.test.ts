@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { queued, timed } from '../../packages/conformance/src/time.js'
 import { systemClock } from '../../src/base/clock.js'
-import { WATCH_READ_INTERVAL } from '../../src/engine/contract.js'
+import { WATCH_READ_INTERVAL } from '../../src/engine/wait-times.js'
 import { ClosedError } from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
 import { pause } from '../../src/base/pause.js'

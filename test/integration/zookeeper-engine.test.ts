@@ -3,7 +3,7 @@ import type { Box } from '../../src/box.js'
 import { diagnose } from '../../src/diagnose.js'
 import { LostError, UnavailableError } from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
-import { WATCH_READ_INTERVAL } from '../../src/engine/contract.js'
+import { WATCH_READ_INTERVAL } from '../../src/engine/wait-times.js'
 import {
   digestId,
   ensureNode,

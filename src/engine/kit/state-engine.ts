@@ -2,7 +2,8 @@ import { wallOf, type Clock } from '../../base/clock.js'
 import { boxClosed } from '../../base/errors.js'
 import type { Guarantees } from '../../base/guarantees.js'
 import { reportOf, type KeptLimiter } from '../limits/report.js'
-import { reservePermits, type LimiterState, type ReservePermits } from '../limits/reserve-permits.js'
+import { reservePermits, type LimiterState } from '../limits/reserve-permits.js'
+import type { ReservePermits } from '../limits/reservation.js'
 import type { StoreState } from '../commit.js'
 import type {
   Awaitable,
@@ -14,7 +15,7 @@ import type {
   PermitReservation,
   SessionInfo,
 } from '../contract.js'
-import type { TableState } from '../lock-table.js'
+import type { TableState } from '../table-state.js'
 import { StateMachine, type AnyEffect, type WatchState } from '../state-machine.js'
 import { Withdrawals } from './withdrawals.js'
 

@@ -1,6 +1,6 @@
 import type { List, LockRequest, RecordedId, Versioned } from '../../engine/contract.js'
 import type { EngineState, Purpose } from '../../engine/kit/state-engine.js'
-import type { Request } from '../../engine/lock-table.js'
+import type { Request } from '../../engine/table-state.js'
 import type { LimiterState } from '../../engine/limits/reserve-permits.js'
 import { Counter } from './counter.js'
 import type { Connection, Statement } from './driver.js'

@@ -1,4 +1,4 @@
-import type { Request } from '../../engine/lock-table.js'
+import type { Request } from '../../engine/table-state.js'
 import { UnavailableError } from '../../base/errors.js'
 import type { Connection } from './driver.js'
 import { entryOf, entryText, queueOf, queueText, type TicketedEntry } from './queue-text.js'

@@ -1,5 +1,5 @@
 import type { Claim } from '../../engine/claim.js'
-import type { Entry, Request } from '../../engine/lock-table.js'
+import type { Entry, Request } from '../../engine/table-state.js'
 import { readable } from './readable.js'
 
 /** A request with its place among all requests: earlier ones have smaller tickets. */

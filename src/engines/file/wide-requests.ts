@@ -1,5 +1,5 @@
 import { sharedClaims } from '../../engine/claim.js'
-import type { Request } from '../../engine/lock-table.js'
+import type { Request } from '../../engine/table-state.js'
 import type { Connection } from './driver.js'
 import {
   claimsOf,

@@ -6,7 +6,7 @@ import { loadSqlite, type Connection } from '../../../../src/engines/file/driver
 import { NarrowRequests } from '../../../../src/engines/file/narrow-requests.js'
 import { Random } from '../../../simulation/random.js'
 import { SCHEMA } from '../../../../src/engines/file/schema.js'
-import type { Request } from '../../../../src/engine/lock-table.js'
+import type { Request } from '../../../../src/engine/table-state.js'
 
 let folder: string
 let connection: Connection
