@@ -5,7 +5,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import type { Clock } from '../../base/clock.js'
 import { UnavailableError } from '../../base/errors.js'
 import { FileAccess } from './file-access.js'
-import { FrameReader, STEP, toFrame, unitsOf } from './frame.js'
+import { FrameReader, toFrame } from './frame.js'
 import { Peer } from './peer.js'
 import { ownerOf } from './presence.js'
 import { SocketFolder } from './socket-folder.js'
@@ -169,22 +169,11 @@ export class Mailbox {
     socket.unref()
     this.#senders.add(socket)
     const reader = new FrameReader()
-    let units = 0
-    const receive = (message: string, size: number) => {
-      units += unitsOf(size)
+    const receive = (message: string): void => {
       if (this.#closing === undefined) this.#receive(message)
     }
     socket.on('data', (chunk: Buffer) => {
-      if (!reader.push(chunk, receive)) {
-        socket.destroy()
-        return
-      }
-      const steps = Math.floor(units / STEP)
-      if (steps === 0) return
-      units -= steps * STEP
-      socket.write(Buffer.alloc(steps))
-      // Every mailbox reads these few bytes. Another program may not.
-      if (socket.writableLength > 0) socket.destroy()
+      if (!reader.push(chunk, receive)) socket.destroy()
     })
     socket.on('error', () => {})
     socket.on('close', () => this.#senders.delete(socket))
