@@ -49,10 +49,9 @@ export class LockTable {
         return this.#checkIn(operation, now)
       case 'alive':
         return this.#alive(operation, now)
-      case 'cancel': {
+      case 'cancel':
         this.#cancel(operation.request.id, now)
-        return
-      }
+        return undefined
       case 'renew':
         return this.#renew(operation, operation.lease, now)
       case 'release':
@@ -145,7 +144,7 @@ export class LockTable {
     // A request whose claim window or TTL has passed is still valid if no other request was granted past it.
     request.expires = now + (request.phase === 'held' ? operation.lease : entryTtl(operation))
     this.#state.changed(request)
-    if (request.phase === 'waiting') this.#serveKeysOf(request, now)
+    if (request.phase === 'waiting') this.#serve(keysOf(request), now)
     // The same call also claims keys that it has just reserved. A request that is granted already keeps its number.
     return request.phase === 'reserved' && !this.#isBound(request)
       ? this.#hold(request, now)
@@ -184,12 +183,12 @@ export class LockTable {
     return Infinity
   }
 
-  #cancel(id: string, now: number): undefined {
+  #cancel(id: string, now: number): void {
     const request = this.#state.request(id)
     // mutant: cancel-keeps-waiter
     if (!request) return
     this.#state.remove(request)
-    this.#serveKeysOf(request, now)
+    this.#serve(keysOf(request), now)
   }
 
   #renew(grant: Granted, lease: number, now: number): boolean {
@@ -207,7 +206,7 @@ export class LockTable {
     if (request?.phase !== 'held' || request.number !== number) return false
     this.#state.remove(request)
     // mutant: release-wakes-nobody
-    this.#serveKeysOf(request, now)
+    this.#serve(keysOf(request), now)
     return now < request.expires
   }
 
@@ -224,7 +223,7 @@ export class LockTable {
       return this.#hold(request, now)
     }
     this.#state.remove(request)
-    this.#serveKeysOf(request, now)
+    this.#serve(keysOf(request), now)
     const { next, lease, wait } = operation
     return this.#enqueue({ type: 'enqueue', request: next, lease, wait }, now)
   }
@@ -251,7 +250,7 @@ export class LockTable {
       return entry.claim
     })
     this.#state.changed(request)
-    this.#serveKeysOf(request, now)
+    this.#serve(keysOf(request), now)
     return true
   }
 
@@ -280,20 +279,9 @@ export class LockTable {
       // Expired requests stay in the queue until they are dropped, but they hold nothing.
       const live = [...(this.#state.queue(key) ?? [])].filter(({ request }) => now < this.#expiry(request))
       return live.map(({ request, claim }) => {
-        const { session, label, phase, number } = request
-        const member = this.#state.member(session)
-        return {
-          key,
-          session,
-          host: member?.host ?? '',
-          pid: member?.pid ?? 0,
-          label: label ?? member?.label,
-          claim,
-          phase,
-          number,
-          age: now - request.since,
-          expiresIn: this.#expiry(request) - now,
-        }
+        const { phase, number } = request
+        const expiresIn = this.#expiry(request) - now
+        return { key, claim, phase, number, expiresIn, ...this.#owner(request, now) }
       })
     })
   }
@@ -319,10 +307,6 @@ export class LockTable {
       this.#remove(expired)
       for (const other of keysOf(expired).reverse()) if (other !== key) left.push(other)
     }
-  }
-
-  #serveKeysOf(request: Request, now: number): void {
-    this.#serve(keysOf(request), now)
   }
 
   /**
@@ -396,7 +380,7 @@ export class LockTable {
 
   #drop(request: Request, now: number): void {
     this.#remove(request)
-    this.#serveKeysOf(request, now)
+    this.#serve(keysOf(request), now)
   }
 
   #remove(request: Request): void {
@@ -436,7 +420,7 @@ export class LockTable {
       place,
       checkInAfter: Math.max(checkInAfter, 0),
       sessionsAhead: [...sessionsAhead],
-      holder: holder && this.#holderReport(holder, now),
+      holder: holder && this.#state.member(holder.session) ? this.#owner(holder, now) : undefined,
     }
   }
 
@@ -456,11 +440,11 @@ export class LockTable {
     return { front, isFirst }
   }
 
-  /** Undefined if the process of the holder is not known. */
-  #holderReport({ session, label, since }: Request, now: number): HolderReport | undefined {
+  /** The session of a request with its process, and the age of the request. */
+  #owner({ session, label, since }: Request, now: number): HolderReport {
     const member = this.#state.member(session)
-    if (!member) return undefined
-    return { session, host: member.host, pid: member.pid, label: label ?? member.label, age: now - since }
+    const { host = '', pid = 0 } = member ?? {}
+    return { session, host, pid, label: label ?? member?.label, age: now - since }
   }
 
   /** When a request expires: a waiter that is covered lives as long as its session sends signs. */
