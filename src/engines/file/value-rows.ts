@@ -56,31 +56,22 @@ export class ValueRows {
   }
 
   flush(): void {
-    if (this.#writes.size > 0) this.#flushWrites()
-    if (this.#records.size > 0) this.#flushRecords()
-  }
-
-  /** Drops unwritten changes after a rollback. */
-  forget(): void {
-    this.#writes.clear()
-    this.#records.clear()
-  }
-
-  #flushWrites(): void {
     const puts: [string, string, number][] = []
     for (const [key, { value, version }] of this.#writes) {
       if (value === undefined) this.#sql.deleteValue.run(key)
       else puts.push([key, value, version])
     }
     if (puts.length > 0) this.#sql.putValues.run(JSON.stringify(puts))
-    this.#writes.clear()
-  }
-
-  #flushRecords(): void {
     for (const [until, ids] of this.#records) {
       this.#sql.putIds.run(keysById(ids), until)
       this.#sweep.written(ids.length, Date.now())
     }
+    this.forget()
+  }
+
+  /** Drops unwritten changes after a rollback. */
+  forget(): void {
+    this.#writes.clear()
     this.#records.clear()
   }
 }
