@@ -97,11 +97,9 @@ export class FileEngine extends StateEngine {
     const folder = await OpenFolder.enter(this.#options.folder, this.clock)
     const { database, state, mailbox, boxes, deaths } = folder
     const { session } = info
-    let mayBeKnown = false
     try {
       this.#opened = { session, folder }
       const member: AddressedMember = { ...info, address: mailbox.address }
-      mayBeKnown = true
       await super.join(member, listener)
       boxes.set(session, {
         receive: hint => this.receive(hint),
@@ -114,7 +112,7 @@ export class FileEngine extends StateEngine {
     } catch (error) {
       this.#opened = undefined
       boxes.delete(session)
-      await folder.leave(mayBeKnown)
+      await folder.leave(true)
       throw error
     }
   }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { lstatSync, renameSync, unlinkSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { createServer, type Server, type Socket } from 'node:net'
@@ -127,19 +128,15 @@ export class Mailbox {
   /**
    * Removes the socket file, waits until the system has accepted sent messages, and closes all connections. Further
    * calls do nothing.
+   * @param keepsFile leaves the file, as after the death of a process, so that others find this mailbox dead.
    */
-  close(): Promise<void> {
-    return (this.#closing ??= this.#close(true))
+  close(keepsFile = false): Promise<void> {
+    return (this.#closing ??= this.#close(keepsFile))
   }
 
-  /** Closes, but leaves the socket file, as after the death of a process, so that others find this mailbox dead. */
-  abandon(): Promise<void> {
-    return (this.#closing ??= this.#close(false))
-  }
-
-  async #close(removesFile: boolean): Promise<void> {
+  async #close(keepsFile: boolean): Promise<void> {
     // The file is removed first: a box that finds it and is refused would consider this mailbox dead.
-    if (removesFile) this.#unlink(this.address)
+    if (!keepsFile) this.#unlink(this.address)
     const stopped = new Promise(resolve => this.#server.close(resolve))
     for (const socket of this.#senders) socket.destroy()
     await Promise.all([...this.#peers.values()].map(peer => peer.close()))
@@ -148,14 +145,9 @@ export class Mailbox {
   }
 
   async #listen(temporary: string): Promise<void> {
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject)
-      // Otherwise the primary process of a cluster would listen instead of this one.
-      this.#server.listen({ path: this.#folder.socketPath(temporary), exclusive: true }, () => {
-        this.#server.off('error', reject)
-        resolve()
-      })
-    })
+    // Otherwise the primary process of a cluster would listen instead of this one.
+    this.#server.listen({ path: this.#folder.socketPath(temporary), exclusive: true })
+    await once(this.#server, 'listening')
     this.#server.unref()
     const file = this.#folder.filePath(temporary)
     // Only users who may use the database may connect.

@@ -217,7 +217,7 @@ export class OpenFolder {
     this.#forget()
     this.#checkTimer?.cancel()
     this.deaths.stop()
-    await (this.#hasRemains ? this.mailbox.abandon() : this.mailbox.close())
+    await this.mailbox.close(this.#hasRemains)
     await this.#closeFiles()
   }
 

@@ -51,7 +51,11 @@ export async function openDatabase(
           await database.log.sync()
           return { database, openLock }
         }
-      } else if (before !== undefined) throw replacedBehind(missing)
+      } else if (before !== undefined) {
+        throw new UnavailableError(
+          `${missing} was deleted, moved or replaced while boxes use it: close those boxes or end their processes first`,
+        )
+      }
     } catch (error) {
       await leaveAgain(database, openLock)
       throw error
@@ -74,12 +78,6 @@ async function leaveAgain(database: Database | undefined, openLock: OpenLock): P
  */
 function replacedInside(openLock: OpenLock): string | undefined {
   return openLock.foundEmpty ? undefined : replacedOf(openLock.noted())
-}
-
-function replacedBehind(path: string): UnavailableError {
-  return new UnavailableError(
-    `${path} was deleted, moved or replaced while boxes use it: close those boxes or end their processes first`,
-  )
 }
 
 /**
