@@ -90,10 +90,24 @@ export abstract class StateEngine implements Engine {
   #underway = 0
   #onIdle: (() => void) | undefined
 
-  /** @param ownClock the clock of this process, if the shared one differs. */
-  constructor(clock: Clock, ownClock = clock) {
+  /** Undefined for an engine without limits. */
+  readonly reservePermits?: (request: ReservePermits) => Awaitable<PermitReservation>
+  readonly limiters?: (isMeant: (limiter: string) => boolean) => Awaitable<readonly KeptLimiter[]>
+
+  /**
+   * @param ownClock the clock of this process, if the shared one differs.
+   * @param hasLimits false for an engine whose processes share no clock.
+   */
+  constructor(clock: Clock, ownClock = clock, hasLimits = true) {
     this.clock = clock
     this.#ownClock = ownClock
+    if (!hasLimits) return
+    this.reservePermits = request =>
+      this.#whileJoined(() =>
+        this.transact(state => this.#reservePermits(state, request), { type: 'reservePermits' }),
+      )
+    this.limiters = isMeant =>
+      this.#whileJoined(() => this.transact(state => this.#limiters(state, isMeant), { type: 'limiters' }))
   }
 
   /**
@@ -134,18 +148,6 @@ export abstract class StateEngine implements Engine {
 
   submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>> {
     return this.#whileJoined(() => this.#submit(operation))
-  }
-
-  reservePermits(request: ReservePermits): Awaitable<PermitReservation> {
-    return this.#whileJoined(() =>
-      this.transact(state => this.#reservePermits(state, request), { type: 'reservePermits' }),
-    )
-  }
-
-  limiters(isMeant: (limiter: string) => boolean): Awaitable<readonly KeptLimiter[]> {
-    return this.#whileJoined(() =>
-      this.transact(state => this.#limiters(state, isMeant), { type: 'limiters' }),
-    )
   }
 
   withdraw(request: LockRequest): boolean {

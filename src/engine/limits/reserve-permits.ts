@@ -25,9 +25,9 @@ export interface LimiterState {
   /**
    * Permits that were returned while other processes have later instants: for each, its number, its instant, and from
    * when it can be used, the earliest instant first. They count until their instant has passed, and the next process
-   * that requests permits gets them.
+   * that requests permits gets them. Missing in a state of an early build.
    */
-  spare: number[]
+  spare?: number[]
 }
 
 /** The state of one limit. */
@@ -36,12 +36,15 @@ interface WindowRecord {
   readonly id: string
   /** When a process last used it. */
   seen: number
-  /** The sessions that use it, and have not used others since. Undefined if there are too many. */
+  /**
+   * The sessions that use it, and have not used others since. Undefined if there are too many, and in a record of an
+   * early build.
+   */
   namers?: string[]
   /** It counts only permits that were reserved for a later instant than this. */
   readonly since: number
-  /** Permits that were reserved for a later instant than this keep the limit. */
-  begun: number
+  /** Permits that were reserved for a later instant than this keep the limit. Missing in a record of an early build. */
+  begun?: number
   readonly state: unknown
 }
 
@@ -108,7 +111,7 @@ export function reservePermits(
 }
 
 function emptyState(): LimiterState {
-  return { records: [], pausedUntil: -Infinity, lastAt: -Infinity, askedAt: -Infinity, spare: [] }
+  return { records: [], pausedUntil: -Infinity, lastAt: -Infinity, askedAt: -Infinity }
 }
 
 /** A limit with its state. */
@@ -146,7 +149,7 @@ class ReservationDecision {
     this.#session = session
     this.#now = now
     this.#offset = Math.floor((wall - now) * FRACTION) / FRACTION
-    this.#spare = state.spare
+    this.#spare = state.spare ??= []
     if (state.askedAt - now > MAX_BACKSTEP) this.#setBack(state.askedAt - now)
     state.askedAt = now
     const own = windows.map(idOf).map(id => this.#named(id))
@@ -166,7 +169,7 @@ class ReservationDecision {
     }
     state.records = [...live, ...this.#past.map(({ record }) => record)]
     this.#own = own.length
-    this.#firm = Math.max(...live.map(({ begun }) => begun))
+    this.#firm = Math.max(...live.map(({ begun = Infinity }) => begun))
     this.#hold = Math.min(...this.#live.map(({ definition }) => definition.hold))
     this.#lead = Math.max(hold - this.#hold, 0)
     while (this.#spare.length > 0 && this.#spare[1]! < now) this.#refund(...takeOut(this.#spare, 0))

@@ -42,7 +42,7 @@ test('a pause is at least as long as requested, despite an imprecise clock', asy
   const more = { changed: () => 0, missed: () => 0, ended: () => 0 }
   await engine.join({ session: 's', host: '', pid: 1, label: undefined }, { ...listener, ...more })
   const request = { limiter: 'api', session: 's', windows: [], units: [], horizon: 0, hold: 0, returns: [] }
-  const { reserved } = await engine.reservePermits({ ...request, pause: 500, explain: undefined })
+  const { reserved } = await engine.reservePermits!({ ...request, pause: 500, explain: undefined })
   expect(reserved.pausedUntil).toBe(5510)
 })
 
