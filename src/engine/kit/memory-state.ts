@@ -96,12 +96,9 @@ export class MemoryState implements EngineState {
     this.#requests.delete(request.id)
     for (const { key } of request.claims) {
       const queue = this.#queues.get(key)!
+      const place = queue.findIndex(entry => entry.request === request)
       if (queue.length === 1) this.#queues.delete(key)
-      else
-        queue.splice(
-          queue.findIndex(entry => entry.request === request),
-          1,
-        )
+      else queue.splice(place, 1)
     }
   }
 

@@ -42,9 +42,26 @@ export class FileEngine extends StateEngine {
   }
 
   override async join(info: SessionInfo, listener: Listener): Promise<void> {
+    const { session } = info
     try {
-      await this.#join(info, listener)
+      const folder = await OpenFolder.enter(this.#options.folder, this.clock)
+      const { database, state, mailbox, boxes, deaths } = folder
+      this.#opened = { session, folder }
+      const member: AddressedMember = { ...info, address: mailbox.address }
+      await super.join(member, listener)
+      boxes.set(session, {
+        receive: hint => this.receive(hint),
+        revoke: async dead => this.submit({ type: 'revoke', session: dead }),
+        ended: reason => listener.ended(reason),
+      })
+      const addresses = await database.run(() => state.sessions.addresses())
+      await deaths.visit(addresses)
+      void mailbox.removeOrphans(addresses)
     } catch (error) {
+      const folder = this.#opened?.folder
+      this.#opened = undefined
+      folder?.boxes.delete(session)
+      await folder?.leave(true)
       throw explained(this.name, purposeText({ type: 'join' }), error)
     }
   }
@@ -91,30 +108,6 @@ export class FileEngine extends StateEngine {
     return folder.database.log.sync().catch((error: unknown) => {
       throw explained(this.name, SYNC, error)
     })
-  }
-
-  async #join(info: SessionInfo, listener: Listener): Promise<void> {
-    const folder = await OpenFolder.enter(this.#options.folder, this.clock)
-    const { database, state, mailbox, boxes, deaths } = folder
-    const { session } = info
-    try {
-      this.#opened = { session, folder }
-      const member: AddressedMember = { ...info, address: mailbox.address }
-      await super.join(member, listener)
-      boxes.set(session, {
-        receive: hint => this.receive(hint),
-        revoke: async dead => this.submit({ type: 'revoke', session: dead }),
-        ended: reason => listener.ended(reason),
-      })
-      const addresses = await database.run(() => state.sessions.addresses())
-      await deaths.visit(addresses)
-      void mailbox.removeOrphans(addresses)
-    } catch (error) {
-      this.#opened = undefined
-      boxes.delete(session)
-      await folder.leave(true)
-      throw error
-    }
   }
 
   async #leave(): Promise<void> {

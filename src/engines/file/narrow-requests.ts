@@ -121,10 +121,8 @@ export class NarrowRequests {
       queue.tail.delete(request.id)
       this.#sql.deleteFromTail.run(queue.key, tailed.request.ticket)
     } else {
-      queue.row.splice(
-        queue.row.findIndex(entry => entry.request === request),
-        1,
-      )
+      const place = queue.row.findIndex(entry => entry.request === request)
+      queue.row.splice(place, 1)
       this.#changed.add(queue)
     }
   }

@@ -36,6 +36,7 @@ export async function openDatabase(
     const before = missing
     const openLock = await OpenLock.enter(sqlite, folder, clock)
     let database: Database | undefined
+    let isOpen = false
     try {
       missing = replacedInside(openLock)
       if (missing === undefined) {
@@ -49,6 +50,7 @@ export async function openDatabase(
           await openLock.stay()
           // The mark up to which numbers may be used must survive a power failure before the first number is used.
           await database.log.sync()
+          isOpen = true
           return { database, openLock }
         }
       } else if (before !== undefined) {
@@ -56,19 +58,12 @@ export async function openDatabase(
           `${missing} was deleted, moved or replaced while boxes use it: close those boxes or end their processes first`,
         )
       }
-    } catch (error) {
-      await leaveAgain(database, openLock)
-      throw error
+    } finally {
+      if (!isOpen) {
+        await database?.close().catch(() => undefined)
+        openLock.leave()
+      }
     }
-    await leaveAgain(database, openLock)
-  }
-}
-
-async function leaveAgain(database: Database | undefined, openLock: OpenLock): Promise<void> {
-  try {
-    await database?.close()
-  } finally {
-    openLock.leave()
   }
 }
 
