@@ -52,7 +52,7 @@ export default {
       'core',
       'Locks know engines by their contract.',
       '^src/core/',
-      '^src/engine/(contract|claim|retry-until-expired)\\.ts$',
+      '^src/engine/(contract|claim|retry-until-expired|wait-times)\\.ts$',
     ),
     wall(
       'store',

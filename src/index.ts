@@ -4,11 +4,9 @@ export type { Box, BoxOptions, CloseOptions, InspectOptions, LockReport, Party }
 export type { BoxState } from './core/health.js'
 export type { Duration } from './base/duration.js'
 export type { SqlTransaction } from './engine/contract.js'
-export type { ExistingEngine } from './engines/existing-engine.js'
-export type { ExistingHazelcast } from './engines/existing-hazelcast.js'
+export type { ExistingEngine, ExistingHazelcast, ExistingRedisQuorum } from './engines/existing-engine.js'
 export type { ClientLender } from './engines/postgres/clients/client-lender.js'
 export type { ExistingPostgres } from './engines/postgres/existing-postgres.js'
-export type { ExistingRedisQuorum } from './engines/existing-redis-quorum.js'
 export type { ExistingRedis, RedisOptions } from './engines/redis/redis-options.js'
 
 // Locks

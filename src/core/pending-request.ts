@@ -1,17 +1,15 @@
 import type { Clock, Timer } from '../base/clock.js'
-import {
-  HEARTBEAT_INTERVAL,
-  heartbeatWithin,
-  placeTtl,
-  type Awaitable,
-  type Cancel,
-  type LockRequest,
-  type Operation,
-  type OutcomeOf,
-  type ReadSet,
-  type Release,
-  type RequestStatus,
+import type {
+  Awaitable,
+  Cancel,
+  LockRequest,
+  Operation,
+  OutcomeOf,
+  ReadSet,
+  Release,
+  RequestStatus,
 } from '../engine/contract.js'
+import { HEARTBEAT_INTERVAL, heartbeatWithin, placeTtl } from '../engine/wait-times.js'
 import { RETRY_DELAY } from '../engine/retry-until-expired.js'
 import { UnavailableError, type Holder } from '../base/errors.js'
 import type { LockErrors } from './lock-errors.js'

@@ -1,15 +1,14 @@
-import {
-  CLAIM_WINDOW,
-  HEARTBEAT_INTERVAL,
-  type Awaitable,
-  type Cancel,
-  type Engine,
-  type Listener,
-  type Operation,
-  type OutcomeOf,
-  type Release,
-  type SessionInfo,
+import type {
+  Awaitable,
+  Cancel,
+  Engine,
+  Listener,
+  Operation,
+  OutcomeOf,
+  Release,
+  SessionInfo,
 } from '../engine/contract.js'
+import { CLAIM_WINDOW, HEARTBEAT_INTERVAL } from '../engine/wait-times.js'
 import { retryUntilExpired } from '../engine/retry-until-expired.js'
 import { wallOf, type Clock, type Timer } from '../base/clock.js'
 import { channels, type LockEvent } from '../base/diagnostics.js'

@@ -1,13 +1,6 @@
 import type { Clock, Timer } from '../base/clock.js'
-import {
-  HEARTBEAT_INTERVAL,
-  heartbeatWithin,
-  type Alive,
-  type Awaitable,
-  type LockRequest,
-  type SignOutcome,
-  type WaitTerms,
-} from '../engine/contract.js'
+import type { Alive, Awaitable, LockRequest, SignOutcome, WaitTerms } from '../engine/contract.js'
+import { HEARTBEAT_INTERVAL, heartbeatWithin } from '../engine/wait-times.js'
 import { RETRY_DELAY } from '../engine/retry-until-expired.js'
 
 /** Delay after the end of another request's time until the sign that finds the request expired, in milliseconds. */

@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../base/clock.js'
-import { WATCH_READ_INTERVAL, type Awaitable, type Operation, type OutcomeOf } from '../engine/contract.js'
+import type { Awaitable, Operation, OutcomeOf } from '../engine/contract.js'
+import { WATCH_READ_INTERVAL } from '../engine/wait-times.js'
 
 /** Minimum delay between two reads of all watched keys, in milliseconds. */
 const READ_PAUSE = 1000

@@ -12,7 +12,8 @@ export { MAX_KEY_LENGTH, checkOptions, flag } from '../base/options.js'
 export { WriteQueue } from '../base/write-queue.js'
 export { StateMachine, type AnyEffect, type ChangedEffect, type WatchState } from './state-machine.js'
 export { Ahead, conflict, sharedClaims } from './claim.js'
-export * from './contract.js'
+export type * from './contract.js'
+export * from './wait-times.js'
 export { afterSilence } from './kit/after-silence.js'
 export { checkUrl } from './kit/check-url.js'
 export { clockFact, clockFindings, type ClockFacts } from './kit/clock-findings.js'
@@ -28,16 +29,10 @@ export { timeOfVersion } from './kit/time-of-version.js'
 export { percentDecoded, urlParameters } from './kit/url-parameters.js'
 export { Withdrawals } from './kit/withdrawals.js'
 export { retryUntilExpired } from './retry-until-expired.js'
-export { LockTable, type Effect, type Entry, type Request, type TableState } from './lock-table.js'
+export { LockTable } from './lock-table.js'
+export type { Effect, Entry, Request, TableState } from './table-state.js'
 export { decideCommit, type StoreState } from './commit.js'
 export type { WindowDefinition } from './limits/definition.js'
 export type { KeptLimit, KeptLimiter } from './limits/report.js'
-export {
-  reservePermits,
-  type InstantPermits,
-  type LimiterState,
-  type ReservePermits,
-  type Reserved,
-  type ReturnedPermits,
-  type Unit,
-} from './limits/reserve-permits.js'
+export { reservePermits, type LimiterState } from './limits/reserve-permits.js'
+export type { InstantPermits, ReservePermits, Reserved, ReturnedPermits, Unit } from './limits/reservation.js'

@@ -1,103 +1,20 @@
-import {
-  BOUND_CHECK_INTERVAL,
-  CLAIM_WINDOW,
-  WAITER_TTL,
-  coverTtl,
-  entryTtl,
-  type Alive,
-  type Enqueue,
-  type ExtendOrYield,
-  type Granted,
-  type HolderReport,
-  type Inspect,
-  type LockOperation,
-  type OutcomeOf,
-  type CheckIn,
-  type RequestReport,
-  type RequestStatus,
-  type SignOutcome,
+import type {
+  Alive,
+  Enqueue,
+  ExtendOrYield,
+  Granted,
+  HolderReport,
+  Inspect,
+  LockOperation,
+  OutcomeOf,
+  CheckIn,
+  RequestReport,
+  RequestStatus,
+  SignOutcome,
 } from './contract.js'
+import { BOUND_CHECK_INTERVAL, CLAIM_WINDOW, WAITER_TTL, coverTtl, entryTtl } from './wait-times.js'
 import { Ahead, type Claim } from './claim.js'
-
-/** A request in the queue of one key. */
-export interface Entry {
-  readonly request: Request
-  /** The request's claim on the key. */
-  claim: Claim
-}
-
-/** A request for a claim set, from its enqueue to its release. */
-export interface Request {
-  readonly id: string
-  readonly session: string
-  claims: readonly Claim[]
-  phase: 'waiting' | 'reserved' | 'held'
-  /**
-   * When it expires without a check-in or renewal: engine time, in milliseconds. A waiter that has expired, and is not
-   * covered by a sign of its session, is *silent*: it blocks no other request, and keeps its place until one is granted
-   * past it, at the latest until its lease has passed.
-   */
-  expires: number
-  /** Whether a sign of its session has named it. Then each later sign covers it. */
-  isCovered?: boolean
-  /** The requested lease, in milliseconds. */
-  lease: number
-  /** The number of its grant, the upper part of the token; 0 before it is granted. */
-  number: number
-  readonly label: string | undefined
-  /** When it entered the queues: engine time in milliseconds. */
-  readonly since: number
-}
-
-/**
- * The storage of the table's state, so that the same table runs on variables and in a database transaction. Only the
- * table changes the requests and entries that the storage returns, and it reports each change by `changed`.
- */
-export interface TableState {
-  /**
-   * The entries for a key in order of arrival; undefined if there are none. Most decisions read only the first few, so
-   * that must be cheap.
-   */
-  queue(key: string): Iterable<Entry> | undefined
-  /** The last requests that are ahead of this one in the queue of a key, in any order, at most `count`. */
-  lastAhead(request: Request, key: string, count: number): readonly Request[]
-  request(id: string): Request | undefined
-  /** Puts a request at the end of the queue of each of its keys. */
-  append(request: Request): void
-  /** Puts a request before all others in the queue of each of its keys. For engines with `canSteal`. */
-  prepend?(request: Request): void
-  /** Removes a request from all its queues. */
-  remove(request: Request): void
-  /** Called when the table has changed the request, or one of its entries. */
-  changed(request: Request): void
-  /** The number of the next grant: greater than every earlier one, even after a crash. */
-  nextNumber(): number
-  requestsOf(session: string): Request[]
-  /**
-   * Whether an earlier grant of the key is bound to a transaction that has not ended. Until it ends, the key is granted
-   * to no other request. Undefined for an engine without such transactions.
-   */
-  isBound?(key: string): boolean
-  /** When the last sign of a session came: engine time, in milliseconds. -Infinity if none has come. */
-  seen(session: string): number
-  /** A sign of a session has come. */
-  see(session: string, now: number): void
-  /** All keys with requests that begin with `prefix`. */
-  keys(prefix: string): string[]
-  /** The process of a session, if it is known. */
-  member(
-    session: string,
-  ): { readonly host: string; readonly pid: number; readonly label: string | undefined } | undefined
-}
-
-/** A hint for another session after an operation. */
-export interface Effect {
-  readonly type: 'wake' | 'lost'
-  readonly session: string
-  readonly id: string
-  /** One of its keys. A sweep of that key serves the request on all of them. */
-  readonly key: string
-}
+import type { Effect, Request, TableState } from './table-state.js'
 
 /** Number of requests at each end of a long queue whose sessions are reported to those behind. */
 const REPORTED_ENDS = 4
@@ -132,10 +49,9 @@ export class LockTable {
         return this.#checkIn(operation, now)
       case 'alive':
         return this.#alive(operation, now)
-      case 'cancel': {
+      case 'cancel':
         this.#cancel(operation.request.id, now)
-        return
-      }
+        return undefined
       case 'renew':
         return this.#renew(operation, operation.lease, now)
       case 'release':
@@ -228,7 +144,7 @@ export class LockTable {
     // A request whose claim window or TTL has passed is still valid if no other request was granted past it.
     request.expires = now + (request.phase === 'held' ? operation.lease : entryTtl(operation))
     this.#state.changed(request)
-    if (request.phase === 'waiting') this.#serveKeysOf(request, now)
+    if (request.phase === 'waiting') this.#serve(keysOf(request), now)
     // The same call also claims keys that it has just reserved. A request that is granted already keeps its number.
     return request.phase === 'reserved' && !this.#isBound(request)
       ? this.#hold(request, now)
@@ -267,12 +183,12 @@ export class LockTable {
     return Infinity
   }
 
-  #cancel(id: string, now: number): undefined {
+  #cancel(id: string, now: number): void {
     const request = this.#state.request(id)
     // mutant: cancel-keeps-waiter
     if (!request) return
     this.#state.remove(request)
-    this.#serveKeysOf(request, now)
+    this.#serve(keysOf(request), now)
   }
 
   #renew(grant: Granted, lease: number, now: number): boolean {
@@ -290,7 +206,7 @@ export class LockTable {
     if (request?.phase !== 'held' || request.number !== number) return false
     this.#state.remove(request)
     // mutant: release-wakes-nobody
-    this.#serveKeysOf(request, now)
+    this.#serve(keysOf(request), now)
     return now < request.expires
   }
 
@@ -307,7 +223,7 @@ export class LockTable {
       return this.#hold(request, now)
     }
     this.#state.remove(request)
-    this.#serveKeysOf(request, now)
+    this.#serve(keysOf(request), now)
     const { next, lease, wait } = operation
     return this.#enqueue({ type: 'enqueue', request: next, lease, wait }, now)
   }
@@ -334,7 +250,7 @@ export class LockTable {
       return entry.claim
     })
     this.#state.changed(request)
-    this.#serveKeysOf(request, now)
+    this.#serve(keysOf(request), now)
     return true
   }
 
@@ -363,20 +279,9 @@ export class LockTable {
       // Expired requests stay in the queue until they are dropped, but they hold nothing.
       const live = [...(this.#state.queue(key) ?? [])].filter(({ request }) => now < this.#expiry(request))
       return live.map(({ request, claim }) => {
-        const { session, label, phase, number } = request
-        const member = this.#state.member(session)
-        return {
-          key,
-          session,
-          host: member?.host ?? '',
-          pid: member?.pid ?? 0,
-          label: label ?? member?.label,
-          claim,
-          phase,
-          number,
-          age: now - request.since,
-          expiresIn: this.#expiry(request) - now,
-        }
+        const { phase, number } = request
+        const expiresIn = this.#expiry(request) - now
+        return { key, claim, phase, number, expiresIn, ...this.#owner(request, now) }
       })
     })
   }
@@ -402,10 +307,6 @@ export class LockTable {
       this.#remove(expired)
       for (const other of keysOf(expired).reverse()) if (other !== key) left.push(other)
     }
-  }
-
-  #serveKeysOf(request: Request, now: number): void {
-    this.#serve(keysOf(request), now)
   }
 
   /**
@@ -479,7 +380,7 @@ export class LockTable {
 
   #drop(request: Request, now: number): void {
     this.#remove(request)
-    this.#serveKeysOf(request, now)
+    this.#serve(keysOf(request), now)
   }
 
   #remove(request: Request): void {
@@ -519,7 +420,7 @@ export class LockTable {
       place,
       checkInAfter: Math.max(checkInAfter, 0),
       sessionsAhead: [...sessionsAhead],
-      holder: holder && this.#holderReport(holder, now),
+      holder: holder && this.#state.member(holder.session) ? this.#owner(holder, now) : undefined,
     }
   }
 
@@ -539,11 +440,11 @@ export class LockTable {
     return { front, isFirst }
   }
 
-  /** Undefined if the process of the holder is not known. */
-  #holderReport({ session, label, since }: Request, now: number): HolderReport | undefined {
+  /** The session of a request with its process, and the age of the request. */
+  #owner({ session, label, since }: Request, now: number): HolderReport {
     const member = this.#state.member(session)
-    if (!member) return undefined
-    return { session, host: member.host, pid: member.pid, label: label ?? member.label, age: now - since }
+    const { host = '', pid = 0 } = member ?? {}
+    return { session, host, pid, label: label ?? member?.label, age: now - since }
   }
 
   /** When a request expires: a waiter that is covered lives as long as its session sends signs. */

@@ -1,4 +1,5 @@
-import { LockTable, type Effect, type TableState } from './lock-table.js'
+import { LockTable } from './lock-table.js'
+import type { Effect, TableState } from './table-state.js'
 import { decideCommit, readAll, type StoreState } from './commit.js'
 import type {
   CheckIn,

@@ -3,8 +3,7 @@ import type { Diagnosis } from '../engine/diagnosis.js'
 import { companion } from '../base/companion.js'
 import { InvalidArgumentError, shown } from '../base/errors.js'
 import { checkSpaces, checkUrl } from '../engine/kit/check-url.js'
-import type { ExistingHazelcast } from './existing-hazelcast.js'
-import type { ExistingRedisQuorum } from './existing-redis-quorum.js'
+import type { ExistingHazelcast, ExistingRedisQuorum } from './existing-engine.js'
 import type { ExistingPostgres } from './postgres/existing-postgres.js'
 import type { ExistingRedis } from './redis/redis-options.js'
 
@@ -26,7 +25,7 @@ interface Registered {
 const engines: readonly Registered[] = [
   {
     schemes: ['memory'],
-    open: async url => (await import('./memory/open.js')).openMemory(url as string),
+    open: async url => (await import('./memory/memory-engine.js')).openMemory(url as string),
   },
   {
     schemes: ['file'],

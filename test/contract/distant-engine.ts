@@ -9,7 +9,7 @@ import type {
 } from '../../src/engine/contract.js'
 import type { Guarantees } from '../../src/base/guarantees.js'
 import type { KeptLimiter } from '../../src/engine/limits/report.js'
-import type { ReservePermits } from '../../src/engine/limits/reserve-permits.js'
+import type { ReservePermits } from '../../src/engine/limits/reservation.js'
 import type { Random } from '../../packages/conformance/src/random.js'
 import { DistantLine } from '../support/distant-line.js'
 

@@ -2,7 +2,7 @@ import { readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { until } from '../../packages/conformance/src/time.js'
-import { CLAIM_WINDOW } from '../../src/engine/contract.js'
+import { CLAIM_WINDOW } from '../../src/engine/wait-times.js'
 import { place } from '../support/file/places.js'
 
 describe('boxes of one thread', () => {

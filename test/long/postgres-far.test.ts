@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { CLAIM_WINDOW } from '../../src/engine/contract.js'
+import { CLAIM_WINDOW } from '../../src/engine/wait-times.js'
 import { pause, timed } from '../../packages/conformance/src/time.js'
 import { open, type Box } from '../../src/index.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'

@@ -1,19 +1,15 @@
-import {
-  CLAIM_WINDOW,
-  WAITER_TTL,
-  coverTtl,
-  entryTtl,
-  heartbeatWithin,
-  type Alive,
-  type CheckIn,
-  type Commit,
-  type CommitOutcome,
-  type Enqueue,
-  type ExtendOrYield,
-  type Operation,
-  type RequestStatus,
-  type SignOutcome,
+import type {
+  Alive,
+  CheckIn,
+  Commit,
+  CommitOutcome,
+  Enqueue,
+  ExtendOrYield,
+  Operation,
+  RequestStatus,
+  SignOutcome,
 } from '../../src/engine/contract.js'
+import { CLAIM_WINDOW, WAITER_TTL, coverTtl, entryTtl, heartbeatWithin } from '../../src/engine/wait-times.js'
 import type { Claim } from '../../src/engine/claim.js'
 import { longestDelay, type Climate } from './climate.js'
 import type { Broken, History } from './history.js'

@@ -1,4 +1,4 @@
-import { WATCH_READ_INTERVAL } from '../../src/engine/contract.js'
+import { WATCH_READ_INTERVAL } from '../../src/engine/wait-times.js'
 import { MAX_LEASE, longestDelay } from './climate.js'
 import type { History, Violation } from './history.js'
 import { begin } from './operations.js'

@@ -1,13 +1,10 @@
 import { VirtualClock } from '../../src/base/clock.js'
 import type { Claim } from '../../src/engine/claim.js'
-import {
-  WAITER_TTL,
-  type LockRequest,
-  type RequestStatus,
-  type SignOutcome,
-} from '../../src/engine/contract.js'
+import type { LockRequest, RequestStatus, SignOutcome } from '../../src/engine/contract.js'
+import { WAITER_TTL } from '../../src/engine/wait-times.js'
 import { MemoryState } from '../../src/engine/kit/memory-state.js'
-import { LockTable, type Effect, type Request } from '../../src/engine/lock-table.js'
+import { LockTable } from '../../src/engine/lock-table.js'
+import type { Effect, Request } from '../../src/engine/table-state.js'
 import { NaiveTable } from '../unit/engine/naive-table.js'
 import type { TableOperation } from './stored-table.js'
 

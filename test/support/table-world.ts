@@ -1,15 +1,15 @@
 import { expect } from 'vitest'
 import { VirtualClock } from '../../src/base/clock.js'
 import { StateMachine, type AnyEffect } from '../../src/engine/state-machine.js'
-import {
-  coverTtl,
-  type Enqueue,
-  type HolderReport,
-  type LockRequest,
-  type Operation,
-  type RequestStatus,
-  type SignOutcome,
+import type {
+  Enqueue,
+  HolderReport,
+  LockRequest,
+  Operation,
+  RequestStatus,
+  SignOutcome,
 } from '../../src/engine/contract.js'
+import { coverTtl } from '../../src/engine/wait-times.js'
 import { MemoryState } from '../../src/engine/kit/memory-state.js'
 import type { Claim } from '../../src/engine/claim.js'
 import { lockRequest } from './lock-request.js'

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { Box } from '../../src/box.js'
 import { VirtualClock } from '../../src/base/clock.js'
-import { openMemory } from '../../src/engines/memory/open.js'
+import { openMemory } from '../../src/engines/memory/memory-engine.js'
 import { DamagedValueError, UnavailableError } from '../../src/base/errors.js'
 import { FaultInjectingEngine } from '../../packages/conformance/src/fault-injecting-engine.js'
 

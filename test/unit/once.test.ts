@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Box } from '../../src/box.js'
 import { VirtualClock } from '../../src/base/clock.js'
 import { FaultInjectingEngine } from '../../packages/conformance/src/fault-injecting-engine.js'
-import { openMemory } from '../../src/engines/memory/open.js'
+import { openMemory } from '../../src/engines/memory/memory-engine.js'
 import { InvalidArgumentError, UnavailableError } from '../../src/base/errors.js'
 import { slotAt, type Slots } from '../../src/slots.js'
 

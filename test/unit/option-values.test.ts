@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { open } from '../../src/index.js'
 import type { Engine } from '../../src/engine/contract.js'
-import { openMemory } from '../../src/engines/memory/open.js'
+import { openMemory } from '../../src/engines/memory/memory-engine.js'
 import { InvalidArgumentError } from '../../src/base/errors.js'
 import { joinLimiter, limiter, sharedLimiter } from '../../src/limits/index.js'
 import { limitFastify, limitFetch, limitRequests } from '../../src/limits/http/index.js'

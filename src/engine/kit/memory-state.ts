@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.js'
 import type { LimiterState } from '../limits/reserve-permits.js'
 import { TransientMap } from '../../base/transient-map.js'
 import type { List, RecordedId, SessionInfo, Versioned } from '../contract.js'
-import type { Entry, Request } from '../lock-table.js'
+import type { Entry, Request } from '../table-state.js'
 import { firstKeys } from './first-keys.js'
 import { MemoryLimits } from './memory-limits.js'
 import type { EngineState } from './state-engine.js'
@@ -31,14 +31,14 @@ export class MemoryState implements EngineState {
   isBound?: (key: string) => boolean
   #queues = new TransientMap<string, Entry[]>()
   #requests = new TransientMap<string, Request>()
-  readonly #members = new Map<string, SessionInfo>()
+  #members = new Map<string, SessionInfo>()
   /** When the last sign of a session came. */
-  readonly #seen = new Map<string, number>()
+  #seen = new Map<string, number>()
   /** The sessions that watch a store key, by key. */
-  readonly #watchers = new Map<string, Set<string>>()
-  readonly #values = new Map<string, Versioned>()
+  #watchers = new Map<string, Set<string>>()
+  #values = new Map<string, Versioned>()
   /** Until when each ID is kept, by key, then by ID. */
-  readonly #ids = new Map<string, Map<string, number>>()
+  #ids = new Map<string, Map<string, number>>()
   readonly #limits: MemoryLimits
   #recordsToSweep = MIN_RECORDS
   readonly #clock: Clock
@@ -96,12 +96,9 @@ export class MemoryState implements EngineState {
     this.#requests.delete(request.id)
     for (const { key } of request.claims) {
       const queue = this.#queues.get(key)!
+      const place = queue.findIndex(entry => entry.request === request)
       if (queue.length === 1) this.#queues.delete(key)
-      else
-        queue.splice(
-          queue.findIndex(entry => entry.request === request),
-          1,
-        )
+      else queue.splice(place, 1)
     }
   }
 
@@ -222,20 +219,11 @@ export class MemoryState implements EngineState {
     this.#queues = new TransientMap()
     this.#requests = new TransientMap()
     for (const request of snapshot.requests) this.append(request)
-    replace(
-      this.#members,
-      snapshot.sessions.map(info => [info.session, info]),
-    )
-    replace(this.#seen, snapshot.seen)
-    replace(
-      this.#watchers,
-      snapshot.watchers.map(([key, sessions]) => [key, new Set(sessions)]),
-    )
-    replace(
-      this.#values,
-      snapshot.values.map(([key, value, version]) => [key, { value, version }]),
-    )
-    this.#ids.clear()
+    this.#members = new Map(snapshot.sessions.map(info => [info.session, info]))
+    this.#seen = new Map(snapshot.seen)
+    this.#watchers = new Map(snapshot.watchers.map(([key, sessions]) => [key, new Set(sessions)]))
+    this.#values = new Map(snapshot.values.map(([key, value, version]) => [key, { value, version }]))
+    this.#ids = new Map()
     for (const [key, id, until] of snapshot.ids) this.#keepId(key, id, until)
     this.#limits.clear()
     for (const [name, state, until] of snapshot.limiters) this.#limits.set(name, state, until)
@@ -259,11 +247,6 @@ export class MemoryState implements EngineState {
     // The next sweep is due after as many new IDs as exist now, so that it checks one or two IDs for each new one.
     this.#recordsToSweep = Math.max(MIN_RECORDS, kept)
   }
-}
-
-function replace<K, V>(map: Map<K, V>, entries: Iterable<readonly [K, V]>): void {
-  map.clear()
-  for (const [key, value] of entries) map.set(key, value)
 }
 
 /** Converts null back to -Infinity, the only number here that is not finite: JSON has no number for it. */

@@ -2,7 +2,8 @@ import { wallOf, type Clock } from '../../base/clock.js'
 import { boxClosed } from '../../base/errors.js'
 import type { Guarantees } from '../../base/guarantees.js'
 import { reportOf, type KeptLimiter } from '../limits/report.js'
-import { reservePermits, type LimiterState, type ReservePermits } from '../limits/reserve-permits.js'
+import { reservePermits, type LimiterState } from '../limits/reserve-permits.js'
+import type { ReservePermits } from '../limits/reservation.js'
 import type { StoreState } from '../commit.js'
 import type {
   Awaitable,
@@ -14,7 +15,7 @@ import type {
   PermitReservation,
   SessionInfo,
 } from '../contract.js'
-import type { TableState } from '../lock-table.js'
+import type { TableState } from '../table-state.js'
 import { StateMachine, type AnyEffect, type WatchState } from '../state-machine.js'
 import { Withdrawals } from './withdrawals.js'
 
@@ -53,12 +54,16 @@ export interface Moment {
   readonly latest: number
 }
 
+/** An effect, and the process of its session if that is another session and known. */
+interface AddressedEffect {
+  readonly effect: AnyEffect
+  readonly to: SessionInfo | undefined
+}
+
 /** The outcome of an operation, and its effects. */
 interface Decided<Outcome> {
   readonly outcome: Outcome
-  readonly effects: readonly AnyEffect[]
-  /** The known other sessions to notify. */
-  readonly recipients: ReadonlyMap<string, SessionInfo>
+  readonly effects: readonly AddressedEffect[]
 }
 
 /**
@@ -81,9 +86,6 @@ export abstract class StateEngine implements Engine {
   readonly #ownClock: Clock
   #session = ''
   #listener: Listener | undefined
-  #machine: StateMachine | undefined
-  #state: EngineState | undefined
-  #effects: AnyEffect[] = []
   readonly #withdrawals = new Withdrawals()
   #underway = 0
   #onIdle: (() => void) | undefined
@@ -100,16 +102,12 @@ export abstract class StateEngine implements Engine {
     this.clock = clock
     this.#ownClock = ownClock
     if (!hasLimits) return
-    this.reservePermits = request => {
-      if (!this.#listener) return Promise.reject(boxClosed(this.name))
-      return this.#counted(
+    this.reservePermits = request =>
+      this.#whileJoined(() =>
         this.transact(state => this.#reservePermits(state, request), { type: 'reservePermits' }),
       )
-    }
-    this.limiters = isMeant => {
-      if (!this.#listener) return Promise.reject(boxClosed(this.name))
-      return this.#counted(this.transact(state => this.#limiters(state, isMeant), { type: 'limiters' }))
-    }
+    this.limiters = isMeant =>
+      this.#whileJoined(() => this.transact(state => this.#limiters(state, isMeant), { type: 'limiters' }))
   }
 
   /**
@@ -149,7 +147,7 @@ export abstract class StateEngine implements Engine {
   }
 
   submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>> {
-    return this.#listener ? this.#counted(this.#submit(operation)) : Promise.reject(boxClosed(this.name))
+    return this.#whileJoined(() => this.#submit(operation))
   }
 
   withdraw(request: LockRequest): boolean {
@@ -187,44 +185,28 @@ export abstract class StateEngine implements Engine {
 
   #decide<O extends Operation>(state: EngineState, operation: O): Decided<OutcomeOf<O>> {
     if (operation.type === 'enqueue' && this.#withdrawals.reached(operation.request))
-      return { outcome: { state: 'busy' } as OutcomeOf<O>, effects: [], recipients: NO_SESSION }
-    const machine = this.#machineOver(state)
-    const effects: AnyEffect[] = (this.#effects = [])
-    const outcome = machine.decide(operation, this.now())
-    if (effects.length === 0) return { outcome, effects, recipients: NO_SESSION }
-    const recipients = new Map<string, SessionInfo>()
-    for (const { session } of effects) {
-      const info = session === this.#session ? undefined : state.member(session)
-      if (info) recipients.set(session, info)
-    }
-    return { outcome, effects, recipients }
+      return { outcome: { state: 'busy' } as OutcomeOf<O>, effects: [] }
+    const effects: AddressedEffect[] = []
+    const machine = new StateMachine(state, effect => {
+      const isOwn = effect.session === this.#session
+      effects.push({ effect, to: isOwn ? undefined : state.member(effect.session) })
+    })
+    return { outcome: machine.decide(operation, this.now()), effects }
   }
 
-  #machineOver(state: EngineState): StateMachine {
-    if (!this.#machine || state !== this.#state) {
-      this.#state = state
-      this.#machine = new StateMachine(state, effect => this.#effects.push(effect))
-    }
-    return this.#machine
-  }
-
-  #deliver<Outcome>(
-    operation: Operation,
-    { outcome, effects, recipients }: Decided<Outcome>,
-  ): Awaitable<Outcome> {
+  #deliver<Outcome>(operation: Operation, { outcome, effects }: Decided<Outcome>): Awaitable<Outcome> {
     const settling = this.settle?.(operation, outcome)
     const underway: Promise<unknown>[] = settling instanceof Promise ? [settling] : []
-    for (const effect of effects) {
+    for (const { effect, to } of effects) {
       const hint = { type: effect.type, about: effect.type === 'changed' ? effect.key : effect.id }
-      const to = recipients.get(effect.session)
-      if (effect.session === this.#session) this.receive(hint)
-      else if (to) {
-        const notified = this.notify(to, hint)
-        if (notified instanceof Promise) underway.push(notified)
+      const notified = to && this.notify(to, hint)
+      if (notified instanceof Promise) underway.push(notified)
+      if (effect.session === this.#session) {
+        this.receive(hint)
+        continue
       }
       // mutant: reservation-not-swept
-      if (this.losesHints && effect.type === 'wake' && effect.session !== this.#session)
-        this.#listener?.reserved(effect.key)
+      if (this.losesHints && effect.type === 'wake') this.#listener?.reserved(effect.key)
     }
     // The caller may end the process as soon as it has the outcome.
     // mutant: outcome-before-hint
@@ -257,7 +239,9 @@ export abstract class StateEngine implements Engine {
   }
 
   /** Counts a promise as pending until it settles. */
-  #counted<T>(answer: Awaitable<T>): Awaitable<T> {
+  #whileJoined<T>(work: () => Awaitable<T>): Awaitable<T> {
+    if (!this.#listener) return Promise.reject(boxClosed(this.name))
+    const answer = work()
     if (!(answer instanceof Promise)) return answer
     this.#underway++
     const over = (): void => {
@@ -267,8 +251,6 @@ export abstract class StateEngine implements Engine {
     return answer
   }
 }
-
-const NO_SESSION: ReadonlyMap<string, SessionInfo> = new Map()
 
 function andThen<T, U>(value: Awaitable<T>, next: (value: T) => Awaitable<U>): Awaitable<U> {
   return value instanceof Promise ? value.then(next) : next(value)

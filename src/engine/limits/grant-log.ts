@@ -43,12 +43,8 @@ export function timeOfPermit(log: GrantLog, number: number): number {
   const { entries, head } = log
   // It is almost always the oldest entry.
   if (entries[2 * head + 1]! >= number) return entries[2 * head]!
-  return entries[
-    place(
-      log,
-      firstOf(log, entry => entries[entry + 1]! >= number),
-    )
-  ]!
+  const entry = firstOf(log, index => entries[index + 1]! >= number)
+  return entries[place(log, entry)]!
 }
 
 /** The total number of permits granted at or before `time`. */

@@ -25,16 +25,12 @@ interface Closable {
 
 /**
  * A SQLite database in WAL mode that all processes and threads of the machine may write. Write transactions are fair,
- * `sync` makes commits durable, and the log is kept short.
+ * `log.sync` makes commits durable, and the log is kept short.
  */
 export class Database {
-  /** For reads inside and outside of transactions, and for writes inside of them. */
-  readonly connection: Connection
   /** The connection for checkpoints, opened for the first one. */
   #checkpointer: Connection | undefined
   readonly #openCheckpointer: () => Promise<Connection>
-  readonly #log: WriteAheadLog
-  readonly files: OriginalFiles
   readonly #board: WaiterBoard
   readonly #transactions: Transactions
   /**
@@ -47,18 +43,16 @@ export class Database {
   #closed = false
 
   private constructor(
-    connection: Connection,
+    /** For reads inside and outside of transactions, and for writes inside of them. */
+    readonly connection: Connection,
     openCheckpointer: () => Promise<Connection>,
-    log: WriteAheadLog,
-    files: OriginalFiles,
+    readonly log: WriteAheadLog,
+    readonly files: OriginalFiles,
     board: WaiterBoard,
     clock: Clock,
     patience: number,
   ) {
-    this.connection = connection
     this.#openCheckpointer = openCheckpointer
-    this.#log = log
-    this.files = files
     this.#board = board
     const lock = new WriteLock(connection, board, clock, patience)
     this.#transactions = new Transactions(connection, lock, clock, () => this.rolledBack())
@@ -96,13 +90,13 @@ export class Database {
   }
 
   /**
-   * Runs `work` in a write transaction: see Transactions.run. The commit survives the death of any process. Only `sync`
-   * makes it survive a power failure.
-   * @throws as `check`
+   * Runs `work` in a write transaction: see Transactions.run. The commit survives the death of any process. Only
+   * `log.sync` makes it survive a power failure.
+   * @throws UnavailableError when a file was replaced: see OriginalFiles.check
    */
   async run<T>(work: () => T): Promise<T> {
     const result = await this.#transactions.run(() => {
-      this.check()
+      this.files.check()
       return work()
     })
     if (++this.#sinceCheck >= TRANSACTIONS_PER_CHECK) this.#checkLog()
@@ -127,45 +121,18 @@ export class Database {
     return unshared
   }
 
-  /**
-   * Checks, at most once in a few milliseconds, that the open files are still those under this path.
-   * @throws UnavailableError when they were deleted, moved or replaced.
-   */
-  check(): void {
-    this.files.check()
-  }
-
-  /** Whether a sync has failed, so that every later one does. */
-  get hasFailed(): boolean {
-    return this.#log.hasFailed
-  }
-
-  /** Resolves when everything committed before is on disk: see WriteAheadLog.sync. */
-  sync(): Promise<void> {
-    return this.#log.sync()
-  }
-
-  /** Finishes all queued transactions and closes everything. Rejects a `sync` that has not started. */
+  /** Finishes all queued transactions and closes everything. Rejects a sync that has not started. */
   async close(): Promise<void> {
     this.#closed = true
     await this.#checkpointing
     await this.#transactions.close()
-    closeAll([this.#log, this.#board, this.#checkpointer, this.connection])
+    closeAll([this.log, this.#board, this.#checkpointer, this.connection])
   }
 
   #checkLog(): void {
     this.#sinceCheck = 0
-    if (this.#closed || this.#checkpointing || !this.#isLogLong()) return
+    if (this.#closed || this.#checkpointing || !this.log.reaches(LOG_LENGTH)) return
     this.#checkpointing = this.#checkpoint().finally(() => (this.#checkpointing = undefined))
-  }
-
-  /** Returns false when the length can't be read. Must not throw, because the transaction before it is committed. */
-  #isLogLong(): boolean {
-    try {
-      return this.#log.reaches(LOG_LENGTH)
-    } catch {
-      return false
-    }
   }
 
   /**
@@ -179,9 +146,9 @@ export class Database {
   async #checkpoint(): Promise<void> {
     try {
       const checkpointer = (this.#checkpointer ??= await this.#openCheckpointer())
-      await this.#log.sync()
+      await this.log.sync()
       await this.#transactions.runAlone(() => {
-        if (this.#log.reaches(LOG_LENGTH)) checkpointer.exec('pragma wal_checkpoint(passive)')
+        if (this.log.reaches(LOG_LENGTH)) checkpointer.exec('pragma wal_checkpoint(passive)')
       })
     } catch {
       // The log keeps all commits, and grows until the next check tries again.

@@ -121,10 +121,8 @@ export class DeathWatch {
     if (this.#stopped || this.#watched.has(address) || address === this.#mailbox.address) return
     // A request often waits behind the same threads as an earlier one, so watches are kept, up to a limit.
     if (this.#watched.size >= this.#mostWatched) this.#unwatchUnused()
-    this.#watched.set(
-      address,
-      this.#mailbox.watch(address, () => void this.#removeThread(address)),
-    )
+    const stop = this.#mailbox.watch(address, () => void this.#removeThread(address))
+    this.#watched.set(address, stop)
   }
 
   /** Stops watching the threads that no request waits for. */

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { FILES, TRUST_ADVICE, untrustedIn } from './folder.js'
@@ -44,7 +45,7 @@ export async function diagnoseFile(url: string): Promise<Diagnosis> {
       fix: TRUST_ADVICE,
     })
   }
-  const open = (mode & OTHERS_ENTER) === 0 ? [] : await openToOthers(folder)
+  const open = (mode & OTHERS_ENTER) === 0 ? [] : openToOthers(folder)
   if (open.length > 0) {
     findings.push({
       id: 'open-to-all',
@@ -65,15 +66,7 @@ export async function diagnoseFile(url: string): Promise<Diagnosis> {
 }
 
 /** The files that users other than the owner and the group can open. */
-async function openToOthers(folder: string): Promise<string[]> {
+function openToOthers(folder: string): string[] {
   const paths = FILES.map(file => join(folder, file))
-  const modes = await Promise.all(
-    paths.map(path =>
-      stat(path).then(
-        file => file.mode,
-        () => 0,
-      ),
-    ),
-  )
-  return paths.filter((_, index) => (modes[index]! & OTHERS) !== 0)
+  return paths.filter(path => ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & OTHERS) !== 0)
 }

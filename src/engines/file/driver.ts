@@ -32,49 +32,32 @@ export interface Connection {
   close(): void
 }
 
-/** The result codes of SQLite that callers distinguish. */
-export type SqliteErrorCode =
-  | 'BUSY'
-  | 'READONLY'
-  | 'IOERR'
-  | 'CORRUPT'
-  | 'FULL'
-  | 'CANTOPEN'
-  | 'NOTADB'
-  | 'OTHER'
-
-/** SQLite's primary result codes, https://www.sqlite.org/rescode.html */
-const CODES: Readonly<Record<number, SqliteErrorCode>> = {
-  5: 'BUSY',
-  8: 'READONLY',
-  10: 'IOERR',
-  11: 'CORRUPT',
-  13: 'FULL',
-  14: 'CANTOPEN',
-  26: 'NOTADB',
-}
-
-/** SQLite's texts for these codes, as `sqlite3_errstr` returns them. */
-const TEXTS: readonly (readonly [code: number, text: string])[] = [
-  [5, 'database is locked'],
-  [8, 'attempt to write a readonly database'],
-  [10, 'disk I/O error'],
-  [11, 'database disk image is malformed'],
-  [13, 'database or disk is full'],
-  [14, 'unable to open database file'],
-  [26, 'file is not a database'],
-]
+/**
+ * The result codes of SQLite that callers distinguish, and the beginning of their messages:
+ * https://www.sqlite.org/rescode.html
+ */
+const CODES = [
+  [5, 'BUSY', 'database is locked'],
+  [8, 'READONLY', 'attempt to write a readonly database'],
+  [10, 'IOERR', 'disk I/O error'],
+  [11, 'CORRUPT', 'database disk image is malformed'],
+  [13, 'FULL', 'database or disk is full'],
+  [14, 'CANTOPEN', 'unable to open database file'],
+  [26, 'NOTADB', 'file is not a database'],
+] as const
 
 /** An error of SQLite. `extended` is its extended result code, 0 if the library reports none. */
 export class SqliteError extends Error {
-  readonly code: SqliteErrorCode
-  readonly extended: number
+  override readonly name = 'SqliteError'
+  readonly code: (typeof CODES)[number][1] | 'OTHER'
 
-  constructor(message: string, extended: number, cause: unknown) {
+  constructor(
+    message: string,
+    readonly extended: number,
+    cause: unknown,
+  ) {
     super(message, { cause })
-    this.name = 'SqliteError'
-    this.extended = extended
-    this.code = CODES[extended & 0xff] ?? 'OTHER'
+    this.code = CODES.find(([code]) => code === (extended & 0xff))?.[1] ?? 'OTHER'
   }
 }
 
@@ -89,6 +72,11 @@ interface NativeStatement {
   get(...values: unknown[]): unknown
   all(...values: unknown[]): unknown[]
   run(...values: unknown[]): { changes: number | bigint }
+  /** Makes node:sqlite return rows as arrays. Before Node 22.16, rows are objects, with the columns in order. */
+  setReturnArrays?(enabled: boolean): void
+  /** Makes libsql return rows as arrays. Only for a statement that returns rows: a `reader`. */
+  raw?(enabled: boolean): void
+  readonly reader?: boolean
 }
 
 interface NativeDatabase {
@@ -120,7 +108,7 @@ export async function loadSqlite(): Promise<Sqlite> {
   const loading = (shared[LOADED] ??= load())
   try {
     const library = await loading
-    return { name: library.name, open: path => open(library, path) }
+    return { name: library.name, open: path => new NativeConnection(library, path) }
   } catch (error) {
     // The package may be installed before the next call.
     if (shared[LOADED] === loading) shared[LOADED] = undefined
@@ -131,25 +119,15 @@ export async function loadSqlite(): Promise<Sqlite> {
 async function load(): Promise<NativeLibrary> {
   const builtIn = process.getBuiltinModule('node:sqlite' as 'node:fs') as unknown
   if (builtIn !== undefined) {
-    const { DatabaseSync } = builtIn as { DatabaseSync: new (path: string) => NativeDatabase }
+    const { DatabaseSync } = builtIn as { DatabaseSync: NativeLibrary['Database'] }
     return { name: 'node:sqlite', Database: DatabaseSync }
   }
   const libsql = await ifInstalled('libsql', import('libsql'))
-  if (libsql !== undefined)
-    return {
-      name: 'libsql',
-      Database: libsql.default as unknown as new (path: string) => NativeDatabase,
-    }
+  if (libsql) return { name: 'libsql', Database: libsql.default as unknown as NativeLibrary['Database'] }
   throw missingPackage(
     `The file engine needs SQLite, from Node 22.13 or later (this is ${process.versions.node}) or from a package`,
     ['libsql'],
   )
-}
-
-function open(library: NativeLibrary, path: string): Connection {
-  const isLibsql = library.name === 'libsql'
-  const native = translated(() => new library.Database(isLibsql ? withoutCiphers(path) : path))
-  return new NativeConnection(native, isLibsql ? forLibsql : forNode)
 }
 
 /**
@@ -160,47 +138,13 @@ function withoutCiphers(path: string): string {
   return `file:${resolve(path).split('/').map(encodeURIComponent).join('/')}?vfs=unix`
 }
 
-/** Wraps a native statement so that it returns rows as arrays. */
-type Adapter = (native: NativeStatement) => Statement
-
-function forNode(native: NativeStatement & { setReturnArrays?(enabled: boolean): void }): Statement {
-  // Before Node 22.16, rows are objects, with the columns in order.
-  const toRow =
-    native.setReturnArrays === undefined ? (row: object) => Object.values(row) as SqlRow : undefined
-  native.setReturnArrays?.(true)
-  return {
-    get(...values) {
-      const row = native.get(...values)
-      return row !== undefined && toRow ? toRow(row as object) : (row as SqlRow | undefined)
-    },
-    all(...values) {
-      const rows = native.all(...values)
-      return toRow ? rows.map(row => toRow(row as object)) : (rows as SqlRow[])
-    },
-    run: (...values) => Number(native.run(...values).changes),
-  }
-}
-
-function forLibsql(
-  native: NativeStatement & { readonly reader: boolean; raw(enabled: boolean): void },
-): Statement {
-  if (native.reader) native.raw(true)
-  return {
-    // libsql treats a single null or blob as named parameters, but an array always as positional ones.
-    get: (...values) => native.get(values) as SqlRow | undefined,
-    all: (...values) => native.all(values) as SqlRow[],
-    run: (...values) => native.run(values).changes as number,
-  }
-}
-
 class NativeConnection implements Connection {
   #native: NativeDatabase | undefined
-  readonly #adapt: Adapter
-  readonly #statements = new Set<PreparedStatement>()
+  /** By their text. */
+  readonly #statements = new Map<string, NativeStatement>()
 
-  constructor(native: NativeDatabase, adapter: unknown) {
-    this.#native = native
-    this.#adapt = adapter as Adapter
+  constructor({ name, Database }: NativeLibrary, path: string) {
+    this.#native = translated(() => new Database(name === 'libsql' ? withoutCiphers(path) : path))
   }
 
   exec(sql: string): void {
@@ -209,10 +153,15 @@ class NativeConnection implements Connection {
   }
 
   prepare(sql: string): Statement {
-    const native = this.#opened()
-    const statement = new PreparedStatement(() => translated(() => this.#adapt(native.prepare(sql))))
-    this.#statements.add(statement)
-    return statement
+    this.#statement(sql)
+    return {
+      get: (...values) => {
+        const row = this.#call(sql, 'get', values)
+        return row === undefined ? undefined : rowOf(row)
+      },
+      all: (...values) => (this.#call(sql, 'all', values) as unknown[]).map(rowOf),
+      run: (...values) => Number((this.#call(sql, 'run', values) as { changes: number | bigint }).changes),
+    }
   }
 
   begin(): boolean {
@@ -233,11 +182,10 @@ class NativeConnection implements Connection {
 
   close(): void {
     const native = this.#native
-    if (native === undefined) return
+    if (!native) return
     this.#native = undefined
     // libsql keeps a closed database open until its last statement is garbage-collected. So all references to
     // statements are dropped, and an open transaction is rolled back, because it would keep the write lock until then.
-    for (const statement of this.#statements) statement.finalize()
     this.#statements.clear()
     try {
       native.exec('rollback')
@@ -247,66 +195,47 @@ class NativeConnection implements Connection {
     translated(() => native.close())
   }
 
+  #call(sql: string, method: 'get' | 'all' | 'run', values: readonly SqlValue[]): unknown {
+    check(values)
+    const statement = this.#statement(sql)
+    try {
+      // libsql treats a single null or blob as named parameters, but an array always as positional ones.
+      return statement.raw ? statement[method](values) : statement[method](...values)
+    } catch (error) {
+      // In libsql, a statement that has failed ignores the values of its next call, and uses the earlier ones.
+      this.#statements.delete(sql)
+      throw toSqliteError(error)
+    }
+  }
+
+  #statement(sql: string): NativeStatement {
+    const known = this.#statements.get(sql)
+    if (known) return known
+    const native = this.#opened()
+    const statement = translated(() => native.prepare(sql))
+    statement.setReturnArrays?.(true)
+    if (statement.reader) statement.raw!(true)
+    this.#statements.set(sql, statement)
+    return statement
+  }
+
   #opened(): NativeDatabase {
-    if (this.#native === undefined) throw closed()
+    if (!this.#native) throw new SqliteError('the database is closed', 0, undefined)
     return this.#native
   }
 }
 
-class PreparedStatement implements Statement {
-  #prepare: (() => Statement) | undefined
-  #native: Statement | undefined
-
-  constructor(prepare: () => Statement) {
-    this.#prepare = prepare
-    this.#native = prepare()
-  }
-
-  get(...values: readonly SqlValue[]): SqlRow | undefined {
-    return this.#call(values, native => native.get(...values))
-  }
-
-  all(...values: readonly SqlValue[]): SqlRow[] {
-    return this.#call(values, native => native.all(...values))
-  }
-
-  run(...values: readonly SqlValue[]): number {
-    return this.#call(values, native => native.run(...values))
-  }
-
-  finalize(): void {
-    this.#prepare = this.#native = undefined
-  }
-
-  #call<T>(values: readonly SqlValue[], call: (native: Statement) => T): T {
-    check(values)
-    if (this.#prepare === undefined) throw closed()
-    const native = (this.#native ??= this.#prepare())
-    try {
-      return call(native)
-    } catch (error) {
-      // In libsql, a statement that has failed ignores the values of its next call, and uses the earlier ones.
-      this.#native = undefined
-      throw toSqliteError(error)
-    }
-  }
-}
-
-function closed(): SqliteError {
-  return new SqliteError('the database is closed', 0, undefined)
+function rowOf(row: unknown): SqlRow {
+  return Array.isArray(row) ? (row as SqlRow) : (Object.values(row as object) as SqlRow)
 }
 
 /** Rejects values that a library would misinterpret: libsql truncates text at NUL, and crashes on a boolean. */
 function check(values: readonly unknown[]): void {
   for (const value of values) {
-    if (typeof value === 'string' ? value.includes('\0') : !isPlain(value)) {
+    const isPlain = typeof value === 'number' || value === null || value instanceof Uint8Array
+    if (typeof value === 'string' ? value.includes('\0') : !isPlain)
       throw new TypeError('SQL values must be text without NUL, numbers, null or Uint8Array')
-    }
   }
-}
-
-function isPlain(value: unknown): boolean {
-  return typeof value === 'number' || value === null || value instanceof Uint8Array
 }
 
 function translated<T>(call: () => T): T {
@@ -333,5 +262,5 @@ function resultCode(error: unknown): number {
   const failedOpen = /^ConnectionFailed\(.*: (\d+)"\)$/s.exec(message)
   if (failedOpen) return Number(failedOpen[1])
   // Deno has no code for `exec` and a failed open, but begins their messages with SQLite's text.
-  return TEXTS.find(([, text]) => message.startsWith(text))?.[0] ?? 0
+  return CODES.find(([, , text]) => message.startsWith(text))?.[0] ?? 0
 }

@@ -48,10 +48,8 @@ export class FileAccess {
     const descriptor = openSync(temporary, 'wx', FOR_OWNER)
     try {
       try {
-        fchmodSync(
-          descriptor,
-          this.#modeAfter(() => fchownSync(descriptor, this.#uid, this.#gid)),
-        )
+        const mode = this.#modeAfter(() => fchownSync(descriptor, this.#uid, this.#gid))
+        fchmodSync(descriptor, mode)
       } finally {
         closeSync(descriptor)
       }
@@ -65,10 +63,8 @@ export class FileAccess {
 
   /** Limits the access to a file that this user has just created. */
   limit(path: string): void {
-    chmodSync(
-      path,
-      this.#modeAfter(() => lchownSync(path, this.#uid, this.#gid)),
-    )
+    const mode = this.#modeAfter(() => lchownSync(path, this.#uid, this.#gid))
+    chmodSync(path, mode)
   }
 
   /** Removes permissions from a file of this user that a new file would not have, as after a change of the folder's. */

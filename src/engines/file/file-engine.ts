@@ -16,18 +16,12 @@ export interface FileOptions {
   readonly durable: boolean
 }
 
-/** The session and its open folder. */
-interface Opened {
-  readonly session: string
-  readonly folder: OpenFolder
-}
-
 /** Keeps the state in a SQLite database, for all processes and threads of one machine that open the same folder. */
 export class FileEngine extends StateEngine {
   readonly guarantees: Guarantees
   readonly canSteal = true
   readonly #options: FileOptions
-  #opened: Opened | undefined
+  #opened: { readonly session: string; readonly folder: OpenFolder } | undefined
   #hasLeft = false
   #leaving: Promise<void> | undefined
 
@@ -48,9 +42,26 @@ export class FileEngine extends StateEngine {
   }
 
   override async join(info: SessionInfo, listener: Listener): Promise<void> {
+    const { session } = info
     try {
-      await this.#join(info, listener)
+      const folder = await OpenFolder.enter(this.#options.folder, this.clock)
+      const { database, state, mailbox, boxes, deaths } = folder
+      this.#opened = { session, folder }
+      const member: AddressedMember = { ...info, address: mailbox.address }
+      await super.join(member, listener)
+      boxes.set(session, {
+        receive: hint => this.receive(hint),
+        revoke: async dead => this.submit({ type: 'revoke', session: dead }),
+        ended: reason => listener.ended(reason),
+      })
+      const addresses = await database.run(() => state.sessions.addresses())
+      await deaths.visit(addresses)
+      void mailbox.removeOrphans(addresses)
     } catch (error) {
+      const folder = this.#opened?.folder
+      this.#opened = undefined
+      folder?.boxes.delete(session)
+      await folder?.leave(true)
       throw explained(this.name, purposeText({ type: 'join' }), error)
     }
   }
@@ -94,35 +105,9 @@ export class FileEngine extends StateEngine {
     folder.deaths.note(operation, outcome)
     if (operation.type !== 'commit' || !this.#options.durable) return
     if ((outcome as CommitOutcome).state !== 'committed') return
-    return folder.database.sync().catch((error: unknown) => {
+    return folder.database.log.sync().catch((error: unknown) => {
       throw explained(this.name, SYNC, error)
     })
-  }
-
-  async #join(info: SessionInfo, listener: Listener): Promise<void> {
-    const folder = await OpenFolder.enter(this.#options.folder, this.clock)
-    const { database, state, mailbox, boxes, deaths } = folder
-    const { session } = info
-    let mayBeKnown = false
-    try {
-      this.#opened = { session, folder }
-      const member: AddressedMember = { ...info, address: mailbox.address }
-      mayBeKnown = true
-      await super.join(member, listener)
-      boxes.set(session, {
-        receive: hint => this.receive(hint),
-        revoke: async dead => this.submit({ type: 'revoke', session: dead }),
-        ended: reason => listener.ended(reason),
-      })
-      const addresses = await database.run(() => state.addresses())
-      await deaths.visit(addresses)
-      void mailbox.removeOrphans(addresses)
-    } catch (error) {
-      this.#opened = undefined
-      boxes.delete(session)
-      await folder.leave(mayBeKnown)
-      throw error
-    }
   }
 
   async #leave(): Promise<void> {

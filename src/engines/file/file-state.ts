@@ -1,6 +1,6 @@
 import type { List, LockRequest, RecordedId, Versioned } from '../../engine/contract.js'
 import type { EngineState, Purpose } from '../../engine/kit/state-engine.js'
-import type { Request } from '../../engine/lock-table.js'
+import type { Request } from '../../engine/table-state.js'
 import type { LimiterState } from '../../engine/limits/reserve-permits.js'
 import { Counter } from './counter.js'
 import type { Connection, Statement } from './driver.js'
@@ -8,7 +8,6 @@ import { LimitRows } from './limit-rows.js'
 import { NarrowRequests } from './narrow-requests.js'
 import type { TicketedEntry, TicketedRequest } from './queue-text.js'
 import { SessionRows, type AddressedMember } from './session-rows.js'
-import { SignRows } from './sign-rows.js'
 import { ValueRows } from './value-rows.js'
 import { WideRequests } from './wide-requests.js'
 
@@ -22,8 +21,7 @@ export class FileState implements EngineState {
   /** The requests for one key, and those for several. `schema.ts` explains why they are stored differently. */
   readonly #narrow: NarrowRequests
   readonly #wide: WideRequests
-  readonly #sessions: SessionRows
-  readonly #signs: SignRows
+  readonly sessions: SessionRows
   readonly #values: ValueRows
   readonly #limits: LimitRows
   /** SQLite's `data_version` at the last read. It changes when another connection writes. */
@@ -37,8 +35,7 @@ export class FileState implements EngineState {
     this.#counter = new Counter(connection)
     this.#narrow = new NarrowRequests(connection, rowSize)
     this.#wide = new WideRequests(connection)
-    this.#sessions = new SessionRows(connection)
-    this.#signs = new SignRows(connection)
+    this.sessions = new SessionRows(connection)
     this.#values = new ValueRows(connection)
     this.#limits = new LimitRows(connection)
   }
@@ -49,10 +46,8 @@ export class FileState implements EngineState {
     if (dataVersion !== this.#readAt) this.#outdated()
     this.#readAt = dataVersion
     this.#about = new Map(requestsIn(purpose).map(request => [request.id, request]))
-    if (purpose.type === 'alive') this.#narrow.read(purpose.requests)
     const result = work(this)
     this.#narrow.flush()
-    this.#wide.flush()
     this.#values.flush()
     this.#counter.flush()
     return result
@@ -64,8 +59,6 @@ export class FileState implements EngineState {
     this.#narrow.forget()
     this.#wide.forget()
     this.#values.forget()
-    this.#limits.forget()
-    this.#signs.forget()
   }
 
   queue(key: string): Iterable<TicketedEntry> | undefined {
@@ -119,52 +112,36 @@ export class FileState implements EngineState {
     return [...new Set([...this.#narrow.keys(prefix), ...wide])].sort()
   }
 
-  /** The socket addresses of the open boxes. */
-  addresses(): string[] {
-    return this.#sessions.addresses()
-  }
-
-  /** Returns the next address in order; after the last one, the first. Undefined if there is no other. */
-  addressAfter(address: string): string | undefined {
-    return this.#sessions.addressAfter(address)
-  }
-
-  /** The sessions of the thread that listens on this socket. */
-  sessionsAt(address: string): string[] {
-    return this.#sessions.at(address)
-  }
-
   member(session: string): AddressedMember | undefined {
-    return this.#sessions.get(session)
+    return this.sessions.get(session)
   }
 
   join(member: AddressedMember): void {
-    this.#sessions.join(member)
+    this.sessions.join(member)
   }
 
   leave(session: string): void {
-    this.#sessions.leave(session)
-    this.#signs.leave(session)
+    this.sessions.leave(session)
   }
 
   seen(session: string): number {
-    return this.#signs.seen(session)
+    return this.sessions.seen(session)
   }
 
   see(session: string, now: number): void {
-    this.#signs.see(session, now)
+    this.sessions.see(session, now)
   }
 
   watch(session: string, key: string): void {
-    this.#sessions.watch(session, key)
+    this.sessions.watch(session, key)
   }
 
   unwatch(session: string, key: string): void {
-    this.#sessions.unwatch(session, key)
+    this.sessions.unwatch(session, key)
   }
 
   watchers(keys: readonly string[]): { session: string; key: string }[] {
-    return this.#sessions.watchers(keys)
+    return this.sessions.watchers(keys)
   }
 
   values(keys: readonly string[]): Versioned[] {
@@ -211,7 +188,7 @@ export class FileState implements EngineState {
     this.#counter.forget()
     this.#narrow.outdated()
     this.#wide.outdated()
-    this.#signs.outdated()
+    this.sessions.outdated()
   }
 }
 

@@ -141,14 +141,8 @@ async function makeFolder(folder: string, mode = FOR_OWNER): Promise<void> {
     if (code === 'EEXIST' && (await stat(folder)).isDirectory()) return
     if (code !== 'ENOENT' || dirname(folder) === folder) throw error
     await makeFolder(dirname(folder), ABOVE)
-    await makeOne(folder, mode)
-  }
-}
-
-async function makeOne(folder: string, mode: number): Promise<void> {
-  try {
-    await mkdir(folder, mode)
-  } catch (error) {
-    if ((error as { code?: string }).code !== 'EEXIST') throw error
+    await mkdir(folder, mode).catch((again: unknown) => {
+      if ((again as { code?: string }).code !== 'EEXIST') throw again
+    })
   }
 }

@@ -82,19 +82,8 @@ export function remoteOnLinux(type: number, path: string, mounts: string): strin
   // Some kernels return a signed number.
   const number = Number(BigInt.asUintN(32, BigInt(type)))
   if (number !== FUSE) return REMOTE[number]
-  let longest = ''
-  let name = 'fuse'
-  for (const line of mounts.split('\n')) {
-    const [before, after] = line.split(' - ')
-    const point = before?.split(' ')[4]
-    if (point === undefined || after === undefined) continue
-    const plain = unescaped(point)
-    // The later one of two mounts at one point hides the other.
-    if (contains(plain, path) && plain.length >= longest.length) {
-      longest = plain
-      name = after.split(' ')[0]!
-    }
-  }
+  const all = mounts.split('\n').map(line => /^(?:\S+ ){4}(\S+) .*? - (\S+)/.exec(line))
+  const name = mountedAt(path, all, unescaped) ?? 'fuse'
   return LOCAL_FUSE.has(name) ? undefined : name
 }
 
@@ -103,16 +92,24 @@ export function remoteOnLinux(type: number, path: string, mounts: string): strin
  * @param mounts the output of `mount`: `/dev/disk3s1 on / (apfs, local, journaled)`
  */
 export function remoteOnMacos(path: string, mounts: string): string | undefined {
-  let longest = ''
-  let options: string[] = []
-  for (const line of mounts.split('\n')) {
-    const match = / on (\/.*) \(([^()]*)\)$/.exec(line)
-    if (match && contains(match[1]!, path) && match[1]!.length >= longest.length) {
-      longest = match[1]!
-      options = match[2]!.split(', ')
-    }
-  }
-  return options.includes('local') ? undefined : (options[0] ?? 'unknown')
+  const all = mounts.split('\n').map(line => / on (\/.*) \(([^()]*)\)$/.exec(line))
+  const options = mountedAt(path, all)?.split(', ') ?? ['unknown']
+  return options.includes('local') ? undefined : options[0]
+}
+
+/**
+ * Returns the second group of the mount that has a path, if any. The later one of two mounts at one point hides the
+ * other.
+ * @param mounts matches with the mount point as the first group.
+ */
+function mountedAt(
+  path: string,
+  mounts: readonly (RegExpExecArray | null)[],
+  decoded = (point: string): string => point,
+): string | undefined {
+  const found = mounts.flatMap(match => (match ? [{ point: decoded(match[1]!), what: match[2]! }] : []))
+  const around = found.filter(({ point }) => contains(point, path))
+  return around.sort((a, b) => a.point.length - b.point.length).at(-1)?.what
 }
 
 function contains(folder: string, path: string): boolean {

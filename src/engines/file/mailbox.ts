@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { lstatSync, renameSync, unlinkSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Clock } from '../../base/clock.js'
 import { UnavailableError } from '../../base/errors.js'
 import { FileAccess } from './file-access.js'
-import { FrameReader, STEP, toFrame, unitsOf } from './frame.js'
+import { FrameReader, toFrame } from './frame.js'
 import { Peer } from './peer.js'
 import { ownerOf } from './presence.js'
 import { SocketFolder } from './socket-folder.js'
@@ -127,19 +128,15 @@ export class Mailbox {
   /**
    * Removes the socket file, waits until the system has accepted sent messages, and closes all connections. Further
    * calls do nothing.
+   * @param keepsFile leaves the file, as after the death of a process, so that others find this mailbox dead.
    */
-  close(): Promise<void> {
-    return (this.#closing ??= this.#close(true))
+  close(keepsFile = false): Promise<void> {
+    return (this.#closing ??= this.#close(keepsFile))
   }
 
-  /** Closes, but leaves the socket file, as after the death of a process, so that others find this mailbox dead. */
-  abandon(): Promise<void> {
-    return (this.#closing ??= this.#close(false))
-  }
-
-  async #close(removesFile: boolean): Promise<void> {
+  async #close(keepsFile: boolean): Promise<void> {
     // The file is removed first: a box that finds it and is refused would consider this mailbox dead.
-    if (removesFile) this.#unlink(this.address)
+    if (!keepsFile) this.#unlink(this.address)
     const stopped = new Promise(resolve => this.#server.close(resolve))
     for (const socket of this.#senders) socket.destroy()
     await Promise.all([...this.#peers.values()].map(peer => peer.close()))
@@ -148,14 +145,9 @@ export class Mailbox {
   }
 
   async #listen(temporary: string): Promise<void> {
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject)
-      // Otherwise the primary process of a cluster would listen instead of this one.
-      this.#server.listen({ path: this.#folder.socketPath(temporary), exclusive: true }, () => {
-        this.#server.off('error', reject)
-        resolve()
-      })
-    })
+    // Otherwise the primary process of a cluster would listen instead of this one.
+    this.#server.listen({ path: this.#folder.socketPath(temporary), exclusive: true })
+    await once(this.#server, 'listening')
     this.#server.unref()
     const file = this.#folder.filePath(temporary)
     // Only users who may use the database may connect.
@@ -169,22 +161,11 @@ export class Mailbox {
     socket.unref()
     this.#senders.add(socket)
     const reader = new FrameReader()
-    let units = 0
-    const receive = (message: string, size: number) => {
-      units += unitsOf(size)
+    const receive = (message: string): void => {
       if (this.#closing === undefined) this.#receive(message)
     }
     socket.on('data', (chunk: Buffer) => {
-      if (!reader.push(chunk, receive)) {
-        socket.destroy()
-        return
-      }
-      const steps = Math.floor(units / STEP)
-      if (steps === 0) return
-      units -= steps * STEP
-      socket.write(Buffer.alloc(steps))
-      // Every mailbox reads these few bytes. Another program may not.
-      if (socket.writableLength > 0) socket.destroy()
+      if (!reader.push(chunk, receive)) socket.destroy()
     })
     socket.on('error', () => {})
     socket.on('close', () => this.#senders.delete(socket))

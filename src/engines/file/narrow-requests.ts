@@ -1,16 +1,7 @@
-import type { LockRequest } from '../../engine/contract.js'
-import type { Request } from '../../engine/lock-table.js'
+import type { Request } from '../../engine/table-state.js'
 import { UnavailableError } from '../../base/errors.js'
 import type { Connection } from './driver.js'
-import {
-  entryOf,
-  entryText,
-  queueOf,
-  queueText,
-  type NarrowEntry,
-  type NarrowRequest,
-  type TicketedEntry,
-} from './queue-text.js'
+import { entryOf, entryText, queueOf, queueText, type TicketedEntry } from './queue-text.js'
 
 /** Maximum number of queues kept in memory between transactions. */
 const MAX_KEPT = 4096
@@ -23,29 +14,26 @@ const PAGE = 32
 interface Queue {
   readonly key: string
   /** The requests in the row of the key. `flush` refills it from the tail, so it is empty only if the tail is, too. */
-  readonly row: NarrowEntry[]
+  readonly row: TicketedEntry[]
   /** Whether there may be requests in the tail. */
   hasTail: boolean
   /** The requests of the tail that were read or added, by ID. */
-  readonly tail: Map<string, NarrowEntry>
+  readonly tail: Map<string, TicketedEntry>
 }
 
 /**
  * The requests that claim a single key. The first ones in the queue of a key share one row. Each of the others, the
  * tail of the queue, has a row of its own. Rows are read when they are needed, and stay in memory across transactions
- * until another process writes. Finding, adding, changing or removing a request costs O(log requests).
+ * until another process writes. Changes of a tail are written at once, others by `flush`. Finding, adding, changing or
+ * removing a request costs O(log requests).
  */
 export class NarrowRequests {
   readonly #sql: ReturnType<typeof statements>
   readonly #rowSize: number
   /** By key. The queue of a key without such requests is empty. */
-  #queues = new Map<string, Queue>()
-  /** The queues before another process wrote. Entries that have not changed are used again. */
-  #outdated: ReadonlyMap<string, Queue> = new Map()
+  readonly #queues = new Map<string, Queue>()
   /** The queues whose rows have changed. */
   readonly #changed = new Set<Queue>()
-  /** The requests in tails that were added or have changed. */
-  readonly #unwritten = new Set<NarrowEntry>()
   /** Whether no key has such requests; undefined if unknown. */
   #allFree: boolean | undefined
 
@@ -56,22 +44,18 @@ export class NarrowRequests {
 
   /** Makes later calls read the rows again, because another process may have written. */
   outdated(): void {
-    this.#outdated = this.#queues
-    this.#queues = new Map()
+    this.#queues.clear()
     this.#allFree = undefined
   }
 
   /** Drops everything in memory, for example after a rollback. */
   forget(): void {
     this.outdated()
-    this.#outdated = new Map()
     this.#changed.clear()
-    this.#unwritten.clear()
   }
 
   /** Writes all changes. */
   flush(): void {
-    this.#writeTails()
     for (const queue of this.#changed) {
       // Moves several requests at a time, so that most removals change only one row.
       if (queue.hasTail && queue.row.length <= this.#rowSize / 2) this.#refill(queue)
@@ -92,7 +76,6 @@ export class NarrowRequests {
   /** The last entries for a key with smaller tickets, the last one first. */
   lastBefore(ticket: number, key: string, count: number): TicketedEntry[] {
     const queue = this.#queue(key)
-    this.#writeTails()
     const found = queue.hasTail
       ? this.#sql.before.all(key, ticket, count).map(row => this.#tailEntry(queue, row))
       : []
@@ -108,25 +91,15 @@ export class NarrowRequests {
     return row && this.#tailEntry(queue, row).request
   }
 
-  /** Reads all of these requests that are in a tail with one statement, so that `get` finds them in memory. */
-  read(requests: readonly LockRequest[]): void {
-    const ids = requests
-      .filter(({ claims }) => claims.length === 1 && this.#queue(claims[0]!.key).hasTail)
-      .map(({ id }) => id)
-    if (ids.length === 0) return
-    for (const [key, ...row] of this.#sql.byIds.all(JSON.stringify(ids)))
-      this.#tailEntry(this.#queue(key as string), row)
-  }
-
   append(request: Request, ticket: number): void {
     const claim = request.claims[0]!
     const queue = this.#queue(claim.key)
-    const entry = { request: Object.assign(request, { ticket, text: undefined }), claim }
+    const entry = { request: Object.assign(request, { ticket }), claim }
     this.#allFree = false
     if (queue.hasTail || queue.row.length >= this.#rowSize) {
       if (!queue.hasTail) this.#beginTail(queue)
       queue.tail.set(request.id, entry)
-      this.#unwritten.add(entry)
+      this.#putTail(entry)
     } else {
       queue.row.push(entry)
       this.#changed.add(queue)
@@ -136,7 +109,7 @@ export class NarrowRequests {
   prepend(request: Request, ticket: number): void {
     const claim = request.claims[0]!
     const queue = this.#queue(claim.key)
-    queue.row.unshift({ request: Object.assign(request, { ticket, text: undefined }), claim })
+    queue.row.unshift({ request: Object.assign(request, { ticket }), claim })
     this.#allFree = false
     this.#changed.add(queue)
   }
@@ -146,22 +119,18 @@ export class NarrowRequests {
     const tailed = queue.tail.get(request.id)
     if (tailed) {
       queue.tail.delete(request.id)
-      this.#unwritten.delete(tailed)
       this.#sql.deleteFromTail.run(queue.key, tailed.request.ticket)
     } else {
-      queue.row.splice(
-        queue.row.findIndex(entry => entry.request === request),
-        1,
-      )
+      const place = queue.row.findIndex(entry => entry.request === request)
+      queue.row.splice(place, 1)
       this.#changed.add(queue)
     }
   }
 
   changed(request: Request): void {
-    ;(request as NarrowRequest).text = undefined
     const queue = this.#queue(request.claims[0]!.key)
     const tailed = queue.tail.get(request.id)
-    if (tailed) this.#unwritten.add(tailed)
+    if (tailed) this.#putTail(tailed)
     else this.#changed.add(queue)
   }
 
@@ -193,7 +162,7 @@ export class NarrowRequests {
       const row = this.#allFree ? undefined : this.#sql.get.get(key)
       queue = {
         key,
-        row: row ? queueOf(key, row[0] as string, this.#outdated.get(key)?.row) : [],
+        row: row ? queueOf(key, row[0] as string) : [],
         hasTail: row?.[1] === 1,
         tail: new Map(),
       }
@@ -210,9 +179,8 @@ export class NarrowRequests {
   }
 
   /** Yields the entries of the row, and then those of the tail, which are read when they are needed. */
-  *#entries(queue: Queue): Generator<NarrowEntry> {
+  *#entries(queue: Queue): Generator<TicketedEntry> {
     yield* queue.row
-    this.#writeTails()
     let last = -1
     for (let size = PAGE; size === PAGE;) {
       const page = this.#sql.after.all(queue.key, last, PAGE).map(row => this.#tailEntry(queue, row))
@@ -222,20 +190,17 @@ export class NarrowRequests {
     }
   }
 
-  /** Returns the entry of a row. An entry in memory may be newer than the row. */
-  #tailEntry(queue: Queue, row: readonly unknown[]): NarrowEntry {
+  /** Returns the entry of a row, always the same one. */
+  #tailEntry(queue: Queue, row: readonly unknown[]): TicketedEntry {
     const [id, text] = row as [string, string]
     let entry = queue.tail.get(id)
     if (!entry) queue.tail.set(id, (entry = entryOf(queue.key, id, text)))
     return entry
   }
 
-  #writeTails(): void {
-    for (const entry of this.#unwritten) {
-      const { id, ticket } = entry.request
-      this.#sql.putTail.run(entry.claim.key, ticket, id, (entry.request.text ??= entryText(entry)))
-    }
-    this.#unwritten.clear()
+  #putTail(entry: TicketedEntry): void {
+    const { id, ticket } = entry.request
+    this.#sql.putTail.run(entry.claim.key, ticket, id, entryText(entry))
   }
 
   /** Moves the first requests of the tail into the row. */
@@ -274,9 +239,6 @@ function statements(connection: Connection) {
       'select id, entry from tails where key = ? and ticket < ? order by ticket desc limit ?',
     ),
     byId: connection.prepare('select id, entry from tails where id = ? and key = ?'),
-    byIds: connection.prepare(
-      'select key, id, entry from tails where id in (select value from json_each(?))',
-    ),
     putTail: connection.prepare(
       'insert into tails values (?, ?, ?, ?) on conflict (key, ticket) do update set entry = excluded.entry',
     ),

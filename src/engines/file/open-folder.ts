@@ -9,7 +9,6 @@ import { FileState } from './file-state.js'
 import { prepareFolder } from './folder.js'
 import { thisMachine } from './machine.js'
 import { Mailbox } from './mailbox.js'
-import type { OpenLock } from './open-lock.js'
 import { replacedOf } from './original-files.js'
 import { openDatabase } from './prepare.js'
 
@@ -31,35 +30,14 @@ export interface LocalBox {
 /** The folders that boxes of this thread use, by path. */
 const folders = new Map<string, Promise<OpenFolder>>()
 
-/** The files and the socket of a folder. */
-interface OpenedParts {
-  readonly database: Database
-  readonly openLock: OpenLock
-  readonly mailbox: Mailbox
-  readonly boxes: Map<string, LocalBox>
-}
-
-interface FolderParts extends OpenedParts {
-  readonly machine: Machine
-  readonly sqlite: Sqlite
-  /** Makes the next box open the folder again. */
-  readonly forget: () => void
-}
-
 /**
  * An open folder. The boxes of a thread that open it by the same path share it. They share one database connection and
  * one socket, and all their operations in one tick become one transaction.
  */
 export class OpenFolder {
-  readonly machine: Machine
-  readonly database: Database
   readonly state: FileState
-  readonly mailbox: Mailbox
   readonly deaths: DeathWatch
-  /** The boxes of this thread that have joined, by session. */
-  readonly boxes: Map<string, LocalBox>
-  readonly #sqlite: Sqlite
-  readonly #openLock: OpenLock
+  readonly #closeFiles: () => Promise<void>
   readonly #forget: () => void
   readonly #clock: Clock
   #entered = 0
@@ -69,18 +47,25 @@ export class OpenFolder {
   /** Whether the database may still list a session of this thread that could not leave. */
   #hasRemains = false
 
-  private constructor(parts: FolderParts, clock: Clock) {
-    const { machine, sqlite, database, openLock, mailbox, boxes, forget } = parts
-    this.machine = machine
-    this.database = database
+  /**
+   * @param boxes the boxes of this thread that have joined, by session.
+   * @param closeFiles closes the database. Never rejects.
+   * @param forget makes the next box open the folder again.
+   */
+  private constructor(
+    readonly machine: Machine,
+    readonly database: Database,
+    readonly mailbox: Mailbox,
+    readonly boxes: Map<string, LocalBox>,
+    closeFiles: () => Promise<void>,
+    forget: () => void,
+    clock: Clock,
+  ) {
     this.state = new FileState(database.connection)
-    this.mailbox = mailbox
-    this.boxes = boxes
     this.deaths = this.#watchDeaths()
-    this.#clock = clock
-    this.#sqlite = sqlite
-    this.#openLock = openLock
+    this.#closeFiles = closeFiles
     this.#forget = forget
+    this.#clock = clock
     database.rolledBack = () => this.state.forget()
     this.#checkLater()
   }
@@ -107,9 +92,25 @@ export class OpenFolder {
 
   static #open(path: string, machine: Machine, sqlite: Sqlite, clock: Clock): Promise<OpenFolder> {
     const forget = (): void => forgetFolder(path, opening)
-    const opening = openParts(path, machine, sqlite, clock).then(
-      parts => new OpenFolder({ ...parts, machine, sqlite, forget }, clock),
-    )
+    const open = async (): Promise<OpenFolder> => {
+      const { database, openLock } = await openDatabase(sqlite, path, machine, clock)
+      // Leaves the open lock first: SQLite may delete the log with the last box, and a box that enters then must not
+      // look for it. But libsql writes to a file for some time after closing it. With libsql, the lock stays if the
+      // files were replaced, so that no box uses new files before that.
+      const closeFiles = async (): Promise<void> => {
+        if (sqlite.name !== 'libsql' || !database.files.replaced) openLock.leave()
+        await database.close().catch(() => undefined)
+      }
+      try {
+        const boxes = new Map<string, LocalBox>()
+        const mailbox = await Mailbox.open(path, message => receive(message, boxes), clock)
+        return new OpenFolder(machine, database, mailbox, boxes, closeFiles, forget, clock)
+      } catch (error) {
+        await closeFiles()
+        throw error
+      }
+    }
+    const opening = open()
     opening.catch(forget)
     folders.set(path, opening)
     return opening
@@ -138,7 +139,7 @@ export class OpenFolder {
    */
   readAlone<T>(work: (state: FileState) => T): T | undefined {
     try {
-      this.database.check()
+      this.database.files.check()
       return work(this.state)
     } catch (error) {
       if (error instanceof SqliteError && error.code === 'BUSY') return undefined
@@ -151,7 +152,7 @@ export class OpenFolder {
     return new DeathWatch(mailbox, {
       isLocal: session => boxes.has(session),
       address: session => database.run(() => state.member(session)?.address),
-      at: address => database.run(() => state.sessionsAt(address)),
+      at: address => database.run(() => state.sessions.at(address)),
       remove: session => this.#remove(session),
       wake: (session, id) => boxes.get(session)?.receive({ type: 'wake', about: id }),
     })
@@ -179,7 +180,7 @@ export class OpenFolder {
   /** Ends all boxes if the files were replaced, because others may already use new files under the same path. */
   #checkFiles(): void {
     try {
-      this.database.check()
+      this.database.files.check()
     } catch {
       this.endIfReplaced()
     }
@@ -197,20 +198,16 @@ export class OpenFolder {
   async #visitNext(): Promise<void> {
     let visited: string | undefined
     for (;;) {
-      const next = this.#addressAfterOwn()
+      let next: string | undefined
+      try {
+        next = this.readAlone(state => state.sessions.addressAfter(this.mailbox.address))
+      } catch {
+        // The database can't be read now.
+      }
       // A thread that is still listed is alive, or could not be removed now.
       if (next === undefined || next === visited) return
       await this.deaths.visit([next])
       visited = next
-    }
-  }
-
-  /** Returns undefined if there is no other thread, or if the database can't be read now. */
-  #addressAfterOwn(): string | undefined {
-    try {
-      return this.readAlone(state => state.addressAfter(this.mailbox.address))
-    } catch {
-      return undefined
     }
   }
 
@@ -220,14 +217,14 @@ export class OpenFolder {
     this.#forget()
     this.#checkTimer?.cancel()
     this.deaths.stop()
-    await (this.#hasRemains ? this.mailbox.abandon() : this.mailbox.close())
-    await closeFiles(this.#sqlite, this.database, this.#openLock)
+    await this.mailbox.close(this.#hasRemains)
+    await this.#closeFiles()
   }
 
   /** Returns false if the box must open the folder again, as if it were in a process of its own. */
   #enter(): boolean {
     const isUsable =
-      !this.#isClosed && !this.database.hasFailed && replacedOf(this.database.files.all) === undefined
+      !this.#isClosed && !this.database.log.failure && replacedOf(this.database.files.all) === undefined
     if (isUsable) this.#entered++
     return isUsable
   }
@@ -235,27 +232,6 @@ export class OpenFolder {
 
 function forgetFolder(path: string, opening: Promise<OpenFolder>): void {
   if (folders.get(path) === opening) folders.delete(path)
-}
-
-async function openParts(path: string, machine: Machine, sqlite: Sqlite, clock: Clock): Promise<OpenedParts> {
-  const { database, openLock } = await openDatabase(sqlite, path, machine, clock)
-  try {
-    const boxes = new Map<string, LocalBox>()
-    const mailbox = await Mailbox.open(path, message => receive(message, boxes), clock)
-    return { database, openLock, mailbox, boxes }
-  } catch (error) {
-    await closeFiles(sqlite, database, openLock)
-    throw error
-  }
-}
-
-/** Never rejects. */
-async function closeFiles(sqlite: Sqlite, database: Database, openLock: OpenLock): Promise<void> {
-  // Leaves the open lock first: SQLite may delete the log with the last box, and a box that enters then must not look
-  // for it. But libsql writes to a file for some time after closing it. With libsql, the lock stays if the files were
-  // replaced, so that no box uses new files before that.
-  if (sqlite.name !== 'libsql' || !database.files.replaced) openLock.leave()
-  await database.close().catch(() => undefined)
 }
 
 /** Passes a hint from another thread to the boxes of this thread. */

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { sharedClock, systemClock } from '../../base/clock.js'
 import { InvalidArgumentError, shown } from '../../base/errors.js'
 import { checkOptions } from '../../base/options.js'
-import { urlParameters } from '../../engine/kit/url-parameters.js'
+import { percentDecoded, urlParameters } from '../../engine/kit/url-parameters.js'
 import { FileEngine, type FileOptions } from './file-engine.js'
 import { DATABASE } from './folder.js'
 
@@ -40,15 +40,8 @@ function options(url: string): FileOptions {
 
 function split(url: string): [path: string, query: string] {
   const [encoded, query = ''] = url.slice('file:'.length).split('?', 2) as [string, string?]
-  let path
-  try {
-    // `file:///folder` and `file:/folder` are the same place; `file:folder` is relative to the working directory.
-    path = decodeURIComponent(encoded.replace(/^\/\/(?=\/)/, ''))
-  } catch (cause) {
-    throw new InvalidArgumentError(`the path of a file: URL must be percent-encoded, not ${shown(encoded)}`, {
-      cause,
-    })
-  }
+  // `file:///folder` and `file:/folder` are the same place; `file:folder` is relative to the working directory.
+  const path = percentDecoded('the path of a file: URL', encoded.replace(/^\/\/(?=\/)/, ''))
   if (path === '' || path.startsWith('//') || path.includes('\0')) {
     throw new InvalidArgumentError(
       `a file: URL must have the path of a folder on this machine, not ${shown(url)}`,

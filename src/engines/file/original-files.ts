@@ -1,4 +1,4 @@
-import { statSync, type Stats } from 'node:fs'
+import { statSync } from 'node:fs'
 import type { Clock } from '../../base/clock.js'
 import { UnavailableError } from '../../base/errors.js'
 
@@ -17,31 +17,26 @@ export interface Original {
  * A process that opens the path after that creates a new file, and the two processes do not see each other's locks.
  */
 export class OriginalFiles {
-  readonly all: readonly Original[]
+  /** The error that {@link check} throws from now on; undefined while no file is known to be replaced. */
+  replaced: UnavailableError | undefined
   readonly #clock: Clock
   #checkedAt: number
-  #replaced: UnavailableError | undefined
 
-  private constructor(files: readonly Original[], clock: Clock) {
-    this.all = files
+  private constructor(
+    readonly all: readonly Original[],
+    clock: Clock,
+  ) {
     this.#clock = clock
     this.#checkedAt = clock.now()
   }
 
   /** @throws when a file is missing. */
   static of(paths: readonly string[], clock: Clock): OriginalFiles {
-    return new OriginalFiles(
-      paths.map(path => {
-        const { dev, ino } = statSync(path)
-        return { path, device: dev, inode: ino }
-      }),
-      clock,
-    )
-  }
-
-  /** The error that {@link check} throws from now on; undefined while no file is known to be replaced. */
-  get replaced(): UnavailableError | undefined {
-    return this.#replaced
+    const files = paths.map(path => {
+      const { dev, ino } = statSync(path)
+      return { path, device: dev, inode: ino }
+    })
+    return new OriginalFiles(files, clock)
   }
 
   /** @throws UnavailableError once a file was deleted, moved or replaced, and at each later call. */
@@ -51,32 +46,19 @@ export class OriginalFiles {
       this.#checkedAt = now
       const path = replacedOf(this.all)
       if (path !== undefined) {
-        this.#replaced ??= new UnavailableError(
+        this.replaced ??= new UnavailableError(
           `${path} was deleted, moved or replaced while it was in use; close the box and open it again`,
         )
       }
     }
-    if (this.#replaced) throw this.#replaced
+    if (this.replaced) throw this.replaced
   }
 }
 
 /** Returns the path of the first file that was deleted, moved or replaced; undefined if there is none. */
 export function replacedOf(files: readonly Original[]): string | undefined {
   return files.find(({ path, device, inode }) => {
-    const now = found(path)
+    const now = statSync(path, { throwIfNoEntry: false })
     return now?.ino !== inode || now.dev !== device
   })?.path
-}
-
-/** Error codes of the system for a path that leads to no file. */
-const NOTHING: readonly unknown[] = ['ENOENT', 'ENOTDIR', 'ELOOP']
-
-/** Returns undefined when the path leads to no file. @throws all other errors of the system. */
-function found(path: string): Stats | undefined {
-  try {
-    return statSync(path)
-  } catch (error) {
-    if (NOTHING.includes((error as { code?: unknown }).code)) return undefined
-    throw error
-  }
 }

@@ -1,14 +1,19 @@
 import { lstatSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import type { Clock, Timer } from '../../base/clock.js'
-import { MAX_FRAME_SIZE, STEP, unitsOf, WINDOW } from './frame.js'
+import { MAX_FRAME_SIZE } from './frame.js'
 
 /** Maximum delay between attempts to connect to a watched peer, in milliseconds. Delays double up to it. */
 const MAX_PAUSE = 1000
+/**
+ * How long a write may wait for a peer that doesn't read, in milliseconds. It keeps a finished process alive for that
+ * time. The system's buffer for a socket holds about 270 small messages or 200 KB, so a write seldom waits at all.
+ */
+const MAX_WRITE = 5000
 
 /**
- * Sends to another mailbox and watches it, over one connection. The connection is made when it is first needed, and
- * again when it breaks.
+ * Sends to another mailbox and watches it, over one connection. The connection is made when it is first needed. While
+ * the peer is watched, it is made again when it breaks.
  */
 export class Peer {
   readonly #socketPath: string
@@ -17,16 +22,11 @@ export class Peer {
   readonly #idle: () => void
   readonly #watchers = new Set<() => void>()
   #socket: Socket | undefined
-  /** Whether the socket accepts writes. */
-  #connected = false
   #connectedAt = 0
-  /** Frames that were not written yet, and their size in bytes: at most MAX_FRAME_SIZE. Further frames are dropped. */
-  #queue: Buffer[] = []
-  #queued = 0
-  /** Settles when a new connection has accepted the queued frames, or has failed. */
-  #flushing: Promise<void> | undefined
-  /** Number of units written and not acknowledged. */
-  #unread = 0
+  /** Settles when a new connection is made, or has failed. */
+  #connecting: Promise<void> | undefined
+  /** Ends a connection whose peer doesn't read. */
+  #writing: Timer | undefined
   /** Number of connections in a row that failed or soon broke. */
   #failures = 0
   #pause: Timer | undefined
@@ -41,18 +41,17 @@ export class Peer {
   }
 
   /**
-   * Sends a frame, or drops it. The promise settles when the system has accepted the frame, and so delivers it even if
-   * this process ends, or when the connection has failed. Undefined when the system has accepted the frame already, or
-   * the frame waits for the peer to read.
+   * Sends a frame. Drops it while connections fail, or if more than 64 KB would wait with it. The promise settles when
+   * the system has accepted the frame over a new connection, and so delivers it even if this process ends, or when the
+   * connection has failed. Undefined when the system has accepted the frame already, or the frame waits for the peer to
+   * read.
    */
   send(frame: Buffer): Promise<void> | undefined {
-    if (this.#queue.length === 0 && this.#mayWrite(frame)) this.#write(frame)
-    else if (this.#queued + frame.length <= MAX_FRAME_SIZE) {
-      this.#queue.push(frame)
-      this.#queued += frame.length
-    }
-    if (this.#socket === undefined && this.#pause === undefined) this.#connect()
-    return this.#flushed()
+    const socket = this.#connected()
+    if (!socket || socket.writableLength + frame.length > MAX_FRAME_SIZE) return undefined
+    socket.write(frame, () => this.#wrote(socket))
+    if (socket.writableLength > 0) this.#limitWrite(socket)
+    return socket.connecting ? this.#connectionOf(socket) : undefined
   }
 
   /** Calls `dead` once when the peer is proven dead. Returns a function that stops watching. */
@@ -60,7 +59,7 @@ export class Peer {
     // One function may watch twice, so each watch is an entry of its own.
     const watcher = () => dead()
     this.#watchers.add(watcher)
-    if (this.#socket === undefined && this.#pause === undefined) this.#connect()
+    this.#connected()
     return () => {
       if (this.#watchers.delete(watcher)) this.#dropIfIdle()
     }
@@ -68,15 +67,13 @@ export class Peer {
 
   /** Whether the peer is not watched and no frame waits to be sent. */
   get idle(): boolean {
-    return this.#watchers.size === 0 && this.#queue.length === 0
+    return this.#watchers.size === 0 && (this.#socket?.writableLength ?? 0) === 0
   }
 
   /** Closes an idle connection. Frames that were written still arrive. */
   disconnect(): void {
     const socket = this.#socket
     this.#socket = undefined
-    this.#connected = false
-    this.#unread = 0
     socket?.end()
     this.#dropIfIdle()
   }
@@ -86,21 +83,25 @@ export class Peer {
    */
   async close(): Promise<void> {
     this.#watchers.clear()
-    await this.#flushed()
+    await this.#connecting
     this.#closed = true
     this.#pause?.cancel()
     this.#socket?.destroy()
   }
 
-  /** Waits for a new connection to accept the queued frames. */
-  #flushed(): Promise<void> | undefined {
-    const socket = this.#socket
-    if (socket?.connecting !== true || this.#queue.length === 0) return undefined
-    return (this.#flushing ??= new Promise(resolve => {
+  /** Returns the connection, which may be a new one; undefined before the next attempt. */
+  #connected(): Socket | undefined {
+    if (!this.#socket && !this.#pause) this.#connect()
+    return this.#socket
+  }
+
+  /** Keeps the process alive meanwhile. */
+  #connectionOf(socket: Socket): Promise<void> {
+    return (this.#connecting ??= new Promise(resolve => {
       // A connection to a unix socket succeeds or fails at once. Only its event takes a turn of the event loop.
       socket.ref()
       const over = (): void => {
-        this.#flushing = undefined
+        this.#connecting = undefined
         socket.off('connect', over).off('close', over).unref()
         resolve()
       }
@@ -113,30 +114,19 @@ export class Peer {
     this.#pause = undefined
     const socket = connect({ path: this.#socketPath })
     this.#socket = socket
-    socket.unref()
+    socket.unref().resume()
     let established = false
     let reason: string | undefined
     socket.on('connect', () => {
       established = true
-      if (this.#socket !== socket) return
-      this.#connected = true
       this.#connectedAt = this.#clock.now()
-      this.#flush()
-    })
-    socket.on('data', chunk => {
-      if (this.#socket !== socket) return
-      this.#unread = Math.max(0, this.#unread - chunk.length * STEP)
-      this.#flush()
-    })
-    socket.on('end', () => {
-      if (this.#socket === socket) this.#connected = false
     })
     socket.on('error', (error: NodeJS.ErrnoException) => (reason = error.code))
     socket.on('close', () => {
       if (this.#socket !== socket) return
       this.#socket = undefined
-      this.#connected = false
-      this.#unread = 0
+      this.#writing?.cancel()
+      this.#writing = undefined
       if (this.#closed) return
       if (established) this.#broke()
       else this.#failed(reason)
@@ -144,18 +134,15 @@ export class Peer {
     })
   }
 
-  /** The connection has ended: the other mailbox is gone, or has closed this connection. */
+  /** The connection has ended: the other mailbox is gone, or does not read. */
   #broke(): void {
     if (this.#clock.now() - this.#connectedAt > MAX_PAUSE) this.#failures = 0
-    // Frames that were not written are kept for one new connection, but not for another one: the peer may be dead.
-    if (this.#failures > 0) this.#dropQueue()
-    if (this.#watchers.size === 0 && this.#queue.length === 0) return
+    if (this.#watchers.size === 0) return
     if (this.#failures++ === 0) this.#connect()
     else this.#connectLater()
   }
 
   #failed(reason: string | undefined): void {
-    this.#dropQueue()
     if (reason === 'ECONNREFUSED') {
       if (this.#isLeftBehind()) this.#reportDead()
       return
@@ -191,37 +178,20 @@ export class Peer {
     this.#pause = this.#clock.after(pause, () => this.#connect(), false)
   }
 
-  #mayWrite(frame: Buffer): boolean {
-    if (!this.#connected || this.#unread + unitsOf(frame.length) > WINDOW) return false
-    // The length is greater only if the system's buffers are tiny, or if a receiver acknowledges units before it reads
-    // them.
-    return this.#socket!.writableLength <= MAX_FRAME_SIZE
+  #wrote(socket: Socket): void {
+    this.#writing?.cancel()
+    this.#writing = undefined
+    if (this.#socket === socket && socket.writableLength > 0) this.#limitWrite(socket)
   }
 
-  #flush(): void {
-    let next = 0
-    while (next < this.#queue.length && this.#mayWrite(this.#queue[next]!)) {
-      const frame = this.#queue[next++]!
-      this.#queued -= frame.length
-      this.#write(frame)
-    }
-    if (next > 0) this.#queue = this.#queue.slice(next)
-  }
-
-  #write(frame: Buffer): void {
-    this.#unread += unitsOf(frame.length)
-    this.#socket!.write(frame)
-  }
-
-  #dropQueue(): void {
-    this.#queue = []
-    this.#queued = 0
+  #limitWrite(socket: Socket): void {
+    this.#writing ??= this.#clock.after(MAX_WRITE, () => socket.destroy(), false)
   }
 
   #dropIfIdle(): void {
     if (!this.idle) return
     this.#pause?.cancel()
     this.#pause = undefined
-    if (this.#socket === undefined) this.#idle()
+    if (!this.#socket) this.#idle()
   }
 }

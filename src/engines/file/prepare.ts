@@ -14,7 +14,7 @@ import { LAYOUT, SCHEMA } from './schema.js'
 
 /** The boxes of a folder from another boot or other namespaces, which this process could not watch. */
 interface ForeignBoxes {
-  readonly where: Machine
+  readonly where: string
   readonly addresses: readonly string[]
 }
 
@@ -36,6 +36,7 @@ export async function openDatabase(
     const before = missing
     const openLock = await OpenLock.enter(sqlite, folder, clock)
     let database: Database | undefined
+    let isOpen = false
     try {
       missing = replacedInside(openLock)
       if (missing === undefined) {
@@ -48,23 +49,21 @@ export async function openDatabase(
           await initialize(database, machine, folder, openLock)
           await openLock.stay()
           // The mark up to which numbers may be used must survive a power failure before the first number is used.
-          await database.sync()
+          await database.log.sync()
+          isOpen = true
           return { database, openLock }
         }
-      } else if (before !== undefined) throw replacedBehind(missing)
-    } catch (error) {
-      await leaveAgain(database, openLock)
-      throw error
+      } else if (before !== undefined) {
+        throw new UnavailableError(
+          `${missing} was deleted, moved or replaced while boxes use it: close those boxes or end their processes first`,
+        )
+      }
+    } finally {
+      if (!isOpen) {
+        await database?.close().catch(() => undefined)
+        openLock.leave()
+      }
     }
-    await leaveAgain(database, openLock)
-  }
-}
-
-async function leaveAgain(database: Database | undefined, openLock: OpenLock): Promise<void> {
-  try {
-    await database?.close()
-  } finally {
-    openLock.leave()
   }
 }
 
@@ -76,19 +75,13 @@ function replacedInside(openLock: OpenLock): string | undefined {
   return openLock.foundEmpty ? undefined : replacedOf(openLock.noted())
 }
 
-function replacedBehind(path: string): UnavailableError {
-  return new UnavailableError(
-    `${path} was deleted, moved or replaced while boxes use it: close those boxes or end their processes first`,
-  )
-}
-
 /**
  * Checks inside a transaction that no box of another boot or namespace has joined since the database was opened.
  * @throws UnavailableError otherwise.
  */
 export function refuseMoved({ connection }: Database, machine: Machine): void {
   const where = whereOf(connection)
-  if (!isSame(where, machine)) throw inUse(where, machine)
+  if (where !== shown(machine)) throw inUse(where, machine)
 }
 
 /**
@@ -130,7 +123,7 @@ function prepare(connection: Connection, machine: Machine, start: number): Forei
   if (layout === 0) {
     const tables = connection.prepare('select count(*) as tables from sqlite_schema').get()![0] as number
     if (tables > 0) throw new InvalidArgumentError('signalbox.db in this folder was not made by Signalbox')
-    connection.exec(SCHEMA)
+    connection.exec(`${SCHEMA}; pragma user_version = ${LAYOUT}`)
     connection
       .prepare('insert into machine values (?, ?, ?)')
       .run(machine.bootId, machine.namespaces, start + MARK_AHEAD)
@@ -143,8 +136,9 @@ function prepare(connection: Connection, machine: Machine, start: number): Forei
         'that made it, or another folder',
     )
   }
+  connection.exec(SCHEMA)
   const where = whereOf(connection)
-  if (isSame(where, machine)) return undefined
+  if (where === shown(machine)) return undefined
   const addresses = addressesIn(connection)
   // Sessions remain after a crash of the machine or a kill of the container.
   if (addresses.length > 0) return { where, addresses }
@@ -152,16 +146,13 @@ function prepare(connection: Connection, machine: Machine, start: number): Forei
   return undefined
 }
 
-function whereOf(connection: Connection): Machine {
-  const [bootId, namespaces] = connection.prepare('select boot, namespace from machine').get() as unknown as [
+/** Returns the machine that the database belongs to, as {@link shown} does. */
+function whereOf(connection: Connection): string {
+  const [bootId, namespaces] = connection.prepare('select boot, namespace from machine').get() as [
     string,
     string,
   ]
-  return { bootId, namespaces }
-}
-
-function isSame(one: Machine, other: Machine): boolean {
-  return one.bootId === other.bootId && one.namespaces === other.namespaces
+  return shown({ bootId, namespaces })
 }
 
 function addressesIn(connection: Connection): string[] {
@@ -175,7 +166,8 @@ function addressesIn(connection: Connection): string[] {
 function takeOver(connection: Connection, { bootId, namespaces }: Machine, start: number): void {
   connection.exec(
     `delete from queues where key > '';
-     delete from tails; delete from requests; delete from claims; delete from sessions; delete from watches`,
+     delete from tails; delete from requests; delete from claims; delete from sessions; delete from watches;
+     delete from signs`,
   )
   const mark = connection.prepare('select mark from machine').get()![0] as number
   const next = Math.max(mark, start)
@@ -185,16 +177,16 @@ function takeOver(connection: Connection, { bootId, namespaces }: Machine, start
     .run(bootId, namespaces, next + MARK_AHEAD)
 }
 
-function inUse(where: Machine, machine: Machine): UnavailableError {
+function inUse(where: string, machine: Machine): UnavailableError {
   return new UnavailableError(
-    `the folder is in use by processes of another container, ${shown(where)}: ` +
+    `the folder is in use by processes of another container, ${where}: ` +
       `a process of this one, ${shown(machine)}, could not notice when they die`,
   )
 }
 
-function unproven(where: Machine, machine: Machine): UnavailableError {
+function unproven(where: string, machine: Machine): UnavailableError {
   return new UnavailableError(
-    `the folder was last used in another container or before a restart, ${shown(where)}, and not on ` +
+    `the folder was last used in another container or before a restart, ${where}, and not on ` +
       `${shown(machine)}. Some of its boxes no longer have a socket, and a process that has the database open may ` +
       'have one of these boxes: end that process first',
   )

@@ -1,5 +1,5 @@
 import type { Claim } from '../../engine/claim.js'
-import type { Entry, Request } from '../../engine/lock-table.js'
+import type { Entry, Request } from '../../engine/table-state.js'
 import { readable } from './readable.js'
 
 /** A request with its place among all requests: earlier ones have smaller tickets. */
@@ -10,17 +10,6 @@ export interface TicketedRequest extends Request {
 /** An entry of such a request. */
 export interface TicketedEntry extends Entry {
   readonly request: TicketedRequest
-}
-
-/** A request for one key. */
-export interface NarrowRequest extends TicketedRequest {
-  /** Its entry as it is stored; undefined once it has changed. */
-  text: string | undefined
-}
-
-/** The entry of such a request. */
-export interface NarrowEntry extends TicketedEntry {
-  readonly request: NarrowRequest
 }
 
 /** A claim without its key: `1` exclusive, `0` shared, or permits of a maximum. */
@@ -56,65 +45,39 @@ export function phaseOf(stored: StoredPhase): Pick<Request, 'phase' | 'isCovered
   return stored === 'covered' ? { phase: 'waiting', isCovered: true } : { phase: stored, isCovered: false }
 }
 
-/** Separates the entries. The JSON of an entry has no line breaks. */
-const SEPARATOR = ',\n'
-
-/** Returns the JSON of requests for one key. Reuses the text of unchanged ones. */
-export function queueText(queue: readonly NarrowEntry[]): string {
-  return `[${queue.map(entry => (entry.request.text ??= entryText(entry))).join(SEPARATOR)}]`
+/** Returns the JSON of requests for one key. */
+export function queueText(queue: readonly TicketedEntry[]): string {
+  return JSON.stringify(queue.map(stored))
 }
 
-/**
- * Parses the requests for this key.
- * @param known entries of an earlier text. Unchanged ones are used again.
- */
-export function queueOf(key: string, text: string, known: readonly NarrowEntry[] = []): NarrowEntry[] {
-  return readable('queues', 'key', key, () => {
-    if (!text.startsWith('[') || !text.endsWith(']')) throw new SyntaxError('a queue must be a JSON array')
-    return text
-      .slice(1, -1)
-      .split(SEPARATOR)
-      .flatMap(each => known.find(entry => entry.request.text === each) ?? entriesOf(key, each))
-  })
+/** Parses the requests for this key. */
+export function queueOf(key: string, text: string): TicketedEntry[] {
+  return readable('queues', 'key', key, () =>
+    (JSON.parse(text) as EntryText[]).map(entry => restored(key, entry)),
+  )
+}
+
+/** Returns the JSON of a request of a tail. */
+export function entryText(entry: TicketedEntry): string {
+  return JSON.stringify(stored(entry))
 }
 
 /** Parses a request of a tail. */
-export function entryOf(key: string, id: string, text: string): NarrowEntry {
-  return readable('tails', 'id', id, () => {
-    const [entry] = entriesOf(key, text)
-    if (!entry) throw new SyntaxError('a request must be a JSON array')
-    return entry
-  })
+export function entryOf(key: string, id: string, text: string): TicketedEntry {
+  return readable('tails', 'id', id, () => restored(key, JSON.parse(text) as EntryText))
 }
 
-/** Returns the JSON of a request for one key. */
-export function entryText({ request, claim }: TicketedEntry): string {
-  const { ticket, id, session, expires, lease, number, label, since } = request
+function stored({ request, claim }: TicketedEntry): EntryText {
+  const { ticket, id, session, expires, lease, number, label = null, since } = request
   const phase = PHASES.indexOf(storedPhase(request))
-  const stored: EntryText = [
-    ticket,
-    claimText(claim),
-    id,
-    session,
-    phase,
-    expires,
-    lease,
-    number,
-    label ?? null,
-    since,
-  ]
-  return JSON.stringify(stored)
+  return [ticket, claimText(claim), id, session, phase, expires, lease, number, label, since]
 }
 
-/** Parses an entry, or all entries of a queue that was written without line breaks. */
-function entriesOf(key: string, text: string): NarrowEntry[] {
-  return (JSON.parse(`[${text}]`) as EntryText[]).map((entry, _, { length }) => {
-    const [ticket, claimed, id, session, phase, expires, lease, number, label, since] = entry
-    const claim = claimOf(key, claimed)
-    const state = { ...phaseOf(PHASES[phase]!), expires, lease, number }
-    const stored = { label: label ?? undefined, since, text: length === 1 ? text : undefined }
-    return { request: { ticket, id, session, claims: [claim], ...state, ...stored }, claim }
-  })
+function restored(key: string, entry: EntryText): TicketedEntry {
+  const [ticket, claimed, id, session, phase, expires, lease, number, label, since] = entry
+  const claim = claimOf(key, claimed)
+  const state = { ...phaseOf(PHASES[phase]!), expires, lease, number, label: label ?? undefined, since }
+  return { request: { ticket, id, session, claims: [claim], ...state }, claim }
 }
 
 /** Returns the JSON of the claims of a request for several keys. */

@@ -6,9 +6,11 @@ export interface AddressedMember extends SessionInfo {
   readonly address: string
 }
 
-/** The sessions of the open boxes, and the keys that they watch. */
+/** The sessions of the open boxes, the keys that they watch, and the times of their last signs of life. */
 export class SessionRows {
   readonly #sql: ReturnType<typeof statements>
+  /** The times of signs that were read or written since another process wrote. */
+  readonly #seen = new Map<string, number>()
 
   constructor(connection: Connection) {
     this.#sql = statements(connection)
@@ -44,6 +46,28 @@ export class SessionRows {
   leave(session: string): void {
     this.#sql.leave.run(session)
     this.#sql.unwatchAll.run(session)
+    this.#sql.unsee.run(session)
+    this.#seen.delete(session)
+  }
+
+  /** Returns -Infinity if the session has sent no sign of life. */
+  seen(session: string): number {
+    let seen = this.#seen.get(session)
+    if (seen === undefined) {
+      seen = (this.#sql.seen.get(session)?.[0] as number | undefined) ?? -Infinity
+      this.#seen.set(session, seen)
+    }
+    return seen
+  }
+
+  see(session: string, now: number): void {
+    this.#seen.set(session, now)
+    this.#sql.see.run(session, now)
+  }
+
+  /** Drops the rows in memory, because another process may have written, or after a rollback. */
+  outdated(): void {
+    this.#seen.clear()
   }
 
   watch(session: string, key: string): void {
@@ -71,6 +95,11 @@ function statements(connection: Connection) {
     get: connection.prepare('select host, pid, label, address from sessions where session = ?'),
     join: connection.prepare('insert into sessions values (?, ?, ?, ?, ?)'),
     leave: connection.prepare('delete from sessions where session = ?'),
+    seen: connection.prepare('select seen from signs where session = ?'),
+    see: connection.prepare(
+      'insert into signs values (?, ?) on conflict (session) do update set seen = excluded.seen',
+    ),
+    unsee: connection.prepare('delete from signs where session = ?'),
     watch: connection.prepare('insert or ignore into watches values (?, ?)'),
     unwatch: connection.prepare('delete from watches where key = ? and session = ?'),
     unwatchAll: connection.prepare('delete from watches where session = ?'),

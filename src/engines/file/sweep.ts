@@ -6,11 +6,10 @@ import type { Connection } from './driver.js'
  * processes write only a few rows before they end.
  */
 export class Sweep {
-  readonly #connection: Connection
+  readonly #sql: ReturnType<typeof statements>
   readonly #table: string
-  readonly #columns: readonly string[]
+  readonly #first: readonly string[]
   readonly #chunk: number
-  #sql: ReturnType<typeof statements> | undefined
   // Starts at random, so that some of the processes that write less than half a chunk sweep, too.
   #written: number
 
@@ -20,9 +19,9 @@ export class Sweep {
    * @param chunk number of rows that are checked together.
    */
   constructor(connection: Connection, table: string, columns: readonly string[], chunk: number) {
-    this.#connection = connection
+    this.#sql = statements(connection, table, columns)
     this.#table = table
-    this.#columns = columns
+    this.#first = columns.map(() => '')
     this.#chunk = chunk
     this.#written = Math.floor((Math.random() * chunk) / 2)
   }
@@ -33,27 +32,17 @@ export class Sweep {
     for (; this.#written >= this.#chunk / 2; this.#written -= this.#chunk / 2) this.#sweep(now)
   }
 
-  /** Drops the statements after a rollback, because the transaction may have created the table of places. */
-  forget(): void {
-    this.#sql = undefined
-  }
-
   #sweep(now: number): void {
-    const sql = (this.#sql ??= statements(this.#connection, this.#table, this.#columns))
-    const first = this.#columns.map(() => '')
-    const place = sql.place.get(this.#table)
-    const from = place ? (JSON.parse(place[0] as string) as string[]) : first
-    const end = sql.end.get(...from, this.#chunk - 1) as string[] | undefined
-    if (end) sql.sweep.run(...from, ...end, now)
-    else sql.sweepRest.run(...from, now)
-    sql.putPlace.run(this.#table, JSON.stringify(end ?? first))
+    const place = this.#sql.place.get(this.#table)
+    const from = place ? (JSON.parse(place[0] as string) as string[]) : this.#first
+    const end = this.#sql.end.get(...from, this.#chunk - 1) as string[] | undefined
+    if (end) this.#sql.sweep.run(...from, ...end, now)
+    else this.#sql.sweepRest.run(...from, now)
+    this.#sql.putPlace.run(this.#table, JSON.stringify(end ?? this.#first))
   }
 }
 
 function statements(connection: Connection, table: string, columns: readonly string[]) {
-  connection.exec(
-    'create table if not exists sweeps (swept text primary key, place text not null) without rowid',
-  )
   const key = columns.join(', ')
   const values = columns.map(() => '?').join(', ')
   return {

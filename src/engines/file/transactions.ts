@@ -17,12 +17,8 @@ interface Work {
   readonly alone: boolean
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void
-}
-
-/** Work that has run in a transaction that is not committed yet. */
-interface Done {
-  readonly work: Work
-  readonly value: unknown
+  /** The result, once it has run in a transaction that is not committed yet. */
+  value?: unknown
 }
 
 /** How long one transaction accepts further work, in milliseconds. */
@@ -109,7 +105,7 @@ export class Transactions {
 
   /** Runs queued work in the transaction that has just begun, and commits. */
   #transact(): void {
-    const done: Done[] = []
+    const done: Work[] = []
     try {
       if (this.#work(done)) this.#connection.exec('commit')
     } catch (error) {
@@ -117,28 +113,29 @@ export class Transactions {
       const failure = isUnclear(error)
         ? new UnclearCommitError((error as Error).message, { cause: error })
         : error
-      for (const { work } of done) work.reject(failure)
+      for (const work of done) work.reject(failure)
       return
     }
-    for (const { work, value } of done) work.resolve(value)
+    for (const work of done) work.resolve(work.value)
   }
 
   /**
    * Runs queued work until the queue is empty, time is up, or work must run alone. Returns false if work threw and the
    * transaction was rolled back.
    */
-  #work(done: Done[]): boolean {
+  #work(done: Work[]): boolean {
     const until = this.#clock.now() + BATCH
     const queue = this.#queue.take()
     let next = 0
     do {
       const work = queue[next++]!
       try {
-        done.push({ work, value: work.run() })
+        work.value = work.run()
+        done.push(work)
       } catch (error) {
         // Only a rollback undoes its writes. That also undoes the work before it, which must run again.
         this.#rollBack()
-        this.#queue.putBack([...done.map(entry => entry.work), ...queue.slice(next)])
+        this.#queue.putBack([...done, ...queue.slice(next)])
         done.length = 0
         work.reject(error)
         return false

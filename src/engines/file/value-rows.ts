@@ -1,5 +1,5 @@
 import type { List, RecordedId, Versioned } from '../../engine/contract.js'
-import type { Connection, Statement } from './driver.js'
+import type { Connection } from './driver.js'
 import { Sweep } from './sweep.js'
 
 /** Number of IDs that a sweep checks together. */
@@ -56,32 +56,22 @@ export class ValueRows {
   }
 
   flush(): void {
-    if (this.#writes.size > 0) this.#flushWrites()
-    if (this.#records.size > 0) this.#flushRecords()
-  }
-
-  /** Drops unwritten changes after a rollback. */
-  forget(): void {
-    this.#writes.clear()
-    this.#records.clear()
-    this.#sweep.forget()
-  }
-
-  #flushWrites(): void {
     const puts: [string, string, number][] = []
     for (const [key, { value, version }] of this.#writes) {
       if (value === undefined) this.#sql.deleteValue.run(key)
       else puts.push([key, value, version])
     }
     if (puts.length > 0) this.#sql.putValues.run(JSON.stringify(puts))
-    this.#writes.clear()
-  }
-
-  #flushRecords(): void {
     for (const [until, ids] of this.#records) {
       this.#sql.putIds.run(keysById(ids), until)
       this.#sweep.written(ids.length, Date.now())
     }
+    this.forget()
+  }
+
+  /** Drops unwritten changes after a rollback. */
+  forget(): void {
+    this.#writes.clear()
     this.#records.clear()
   }
 }
@@ -99,25 +89,24 @@ function versioned(row: readonly unknown[] | undefined): Versioned {
 }
 
 function statements(connection: Connection) {
-  const prepare = (sql: string): Statement => connection.prepare(sql)
   return {
-    value: prepare('select value, version from entries where key = ?'),
-    values: prepare(
+    value: connection.prepare('select value, version from entries where key = ?'),
+    values: connection.prepare(
       `select json_group_array(json_array(e.value, e.version)) as found
        from json_each(?) k left join entries e on e.key = k.value`,
     ),
-    list: prepare('select key from entries where key >= ? and key > ? order by key limit ?'),
-    putValues: prepare(
+    list: connection.prepare('select key from entries where key >= ? and key > ? order by key limit ?'),
+    putValues: connection.prepare(
       `insert into entries select value ->> 0, value ->> 1, value ->> 2 from json_each(?) where true
        on conflict (key) do update set value = excluded.value, version = excluded.version`,
     ),
-    deleteValue: prepare('delete from entries where key = ?'),
-    recorded: prepare(
+    deleteValue: connection.prepare('delete from entries where key = ?'),
+    recorded: connection.prepare(
       `select json_group_array(
          exists (select 1 from ids i where i.key = p.value and i.id = p.key)
        ) as found from json_each(?) p`,
     ),
-    putIds: prepare(
+    putIds: connection.prepare(
       `insert into ids select value, key, ?2 from json_each(?1) where true
        on conflict (key, id) do update set until = excluded.until`,
     ),

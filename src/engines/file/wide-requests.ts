@@ -1,5 +1,5 @@
-import type { Claim } from '../../engine/claim.js'
-import type { Request } from '../../engine/lock-table.js'
+import { sharedClaims } from '../../engine/claim.js'
+import type { Request } from '../../engine/table-state.js'
 import type { Connection } from './driver.js'
 import {
   claimsOf,
@@ -10,12 +10,6 @@ import {
   type TicketedEntry,
   type TicketedRequest,
 } from './queue-text.js'
-
-/** A request for several keys. */
-interface WideRequest extends TicketedRequest {
-  claims: readonly Claim[]
-  downgraded: boolean
-}
 
 type Row = [
   id: string,
@@ -29,19 +23,16 @@ type Row = [
   since: number,
   downgraded: number,
 ]
-const COLUMNS = 'id, ticket, session, phase, expires, lease, number, label, since, downgraded'
 
 /**
  * The requests for several keys. All of them are kept in memory, indexed by key, and read again after another process
  * has written. The fields of a request that can change are small, and read each time. Its claims are read only when it
- * is new or has been downgraded.
+ * is new or has been downgraded. Changes are written at once.
  */
 export class WideRequests {
   readonly #sql: ReturnType<typeof statements>
-  readonly #requests = new Map<string, WideRequest>()
+  readonly #requests = new Map<string, TicketedRequest>()
   readonly #byKey = new Map<string, TicketedEntry[]>()
-  readonly #added = new Set<WideRequest>()
-  readonly #changed = new Set<WideRequest>()
   #current = false
 
   constructor(connection: Connection) {
@@ -58,35 +49,6 @@ export class WideRequests {
     this.#current = false
     this.#requests.clear()
     this.#byKey.clear()
-    this.#added.clear()
-    this.#changed.clear()
-  }
-
-  /** Writes all changes. */
-  flush(): void {
-    for (const wide of this.#added) {
-      const { id, ticket, session, expires, lease, number, label, since } = wide
-      this.#sql.add.run(
-        id,
-        ticket,
-        session,
-        storedPhase(wide),
-        expires,
-        lease,
-        number,
-        label ?? null,
-        since,
-        0,
-      )
-      this.#sql.addClaims.run(id, claimsText(wide.claims))
-    }
-    for (const wide of this.#changed) {
-      const { id, expires, lease, number, downgraded } = wide
-      if (!this.#added.has(wide))
-        this.#sql.change.run(storedPhase(wide), expires, lease, number, Number(downgraded), id)
-    }
-    this.#added.clear()
-    this.#changed.clear()
   }
 
   all(): Iterable<TicketedRequest> {
@@ -94,8 +56,13 @@ export class WideRequests {
     return this.#requests.values()
   }
 
+  /** To grant a reserved request, the others need not be read. */
   get(id: string): TicketedRequest | undefined {
-    if (!this.#current) this.#readOne(id)
+    if (!this.#current) {
+      const row = this.#sql.one.get(id)
+      if (row) this.#take(row as unknown as Row)
+      else this.#unindex(id)
+    }
     return this.#requests.get(id)
   }
 
@@ -113,39 +80,22 @@ export class WideRequests {
 
   append(request: Request, ticket: number): void {
     this.#read()
-    const wide = Object.assign(request, { ticket, downgraded: false })
-    this.#added.add(wide)
+    const wide = Object.assign(request, { ticket })
+    const { id, session, expires, lease, number, label = null, since } = wide
+    this.#sql.add.run(id, ticket, session, storedPhase(wide), expires, lease, number, label, since, 0)
+    this.#sql.addClaims.run(id, claimsText(wide.claims))
     this.#index(wide)
   }
 
-  remove(request: Request): void {
-    const wide = this.#requests.get(request.id)!
-    this.#unindex(wide)
-    if (this.#added.delete(wide)) return
-    this.#sql.remove.run(wide.id)
-    this.#sql.removeClaims.run(wide.id)
+  remove({ id }: Request): void {
+    this.#unindex(id)
+    this.#sql.remove.run(id)
+    this.#sql.removeClaims.run(id)
   }
 
   changed(request: Request): void {
-    const wide = this.#requests.get(request.id)!
-    // Claims change only by a downgrade, which makes all of them shared.
-    wide.downgraded = wide.claims.every(claim => claim.mode === 'shared')
-    this.#changed.add(wide)
-  }
-
-  /** Reads the fields of one request that can change. To grant a reserved request, the others need not be read. */
-  #readOne(id: string): void {
-    const known = this.#requests.get(id)
-    const row = this.#sql.one.get(id) as unknown as Row | undefined
-    if (known && row && known.downgraded === Boolean(row[9])) this.#update(known, row)
-    else this.#read()
-  }
-
-  #update(known: WideRequest, [, , , phase, expires, lease, number]: Row): void {
-    Object.assign(known, phaseOf(phase))
-    known.expires = expires
-    known.lease = lease
-    known.number = number
+    const { id, expires, lease, number } = request
+    this.#sql.change.run(storedPhase(request), expires, lease, number, Number(isShared(request)), id)
   }
 
   #read(): void {
@@ -153,26 +103,27 @@ export class WideRequests {
     this.#current = true
     const gone = new Set(this.#requests.keys())
     for (const row of this.#sql.all.all()) {
-      const [id, ticket, session, phase, expires, lease, number, label, since, downgraded] =
-        row as unknown as Row
-      gone.delete(id)
-      const known = this.#requests.get(id)
-      // A change by this operation is newer than the row.
-      if (known && this.#changed.has(known)) continue
-      if (known && known.downgraded === Boolean(downgraded)) {
-        this.#update(known, row as unknown as Row)
-        continue
-      }
-      if (known) this.#unindex(known)
-      const read = claimsOf(id, this.#sql.claims.get(id)![0] as string)
-      const claims = downgraded ? read.map(({ key }): Claim => ({ key, mode: 'shared' })) : read
-      const state = { ...phaseOf(phase), expires, lease, number, downgraded: Boolean(downgraded) }
-      this.#index({ id, ticket, session, claims, ...state, label: label ?? undefined, since })
+      this.#take(row as unknown as Row)
+      gone.delete(row[0] as string)
     }
-    for (const id of gone) this.#unindex(this.#requests.get(id)!)
+    for (const id of gone) this.#unindex(id)
   }
 
-  #index(request: WideRequest): void {
+  #take([id, ticket, session, phase, expires, lease, number, label, since, downgraded]: Row): void {
+    const state = { ...phaseOf(phase), expires, lease, number }
+    const known = this.#requests.get(id)
+    // Claims change only by a downgrade, which makes all of them shared.
+    if (known && (downgraded === 0 || isShared(known))) {
+      Object.assign(known, state)
+      return
+    }
+    this.#unindex(id)
+    const read = claimsOf(id, this.#sql.claims.get(id)![0] as string)
+    const claims = downgraded ? sharedClaims(read) : read
+    this.#index({ id, ticket, session, claims, ...state, label: label ?? undefined, since })
+  }
+
+  #index(request: TicketedRequest): void {
     this.#requests.set(request.id, request)
     for (const claim of request.claims) {
       const queue = this.#byKey.get(claim.key)
@@ -185,25 +136,27 @@ export class WideRequests {
     }
   }
 
-  #unindex(request: WideRequest): void {
-    this.#requests.delete(request.id)
-    this.#changed.delete(request)
-    for (const { key } of request.claims) {
-      const queue = this.#byKey.get(key)!
-      if (queue.length === 1) this.#byKey.delete(key)
-      else
-        queue.splice(
-          queue.findIndex(entry => entry.request === request),
-          1,
-        )
+  #unindex(id: string): void {
+    const request = this.#requests.get(id)
+    this.#requests.delete(id)
+    for (const { key } of request?.claims ?? []) {
+      const left = this.#byKey.get(key)!.filter(entry => entry.request !== request)
+      if (left.length === 0) this.#byKey.delete(key)
+      else this.#byKey.set(key, left)
     }
   }
 }
 
+function isShared({ claims }: Request): boolean {
+  return claims.every(({ mode }) => mode === 'shared')
+}
+
 function statements(connection: Connection) {
+  const select =
+    'select id, ticket, session, phase, expires, lease, number, label, since, downgraded from requests'
   return {
-    all: connection.prepare(`select ${COLUMNS} from requests order by ticket`),
-    one: connection.prepare(`select ${COLUMNS} from requests where id = ?`),
+    all: connection.prepare(`${select} order by ticket`),
+    one: connection.prepare(`${select} where id = ?`),
     claims: connection.prepare('select claims from claims where id = ?'),
     add: connection.prepare('insert into requests values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'),
     addClaims: connection.prepare('insert into claims values (?, ?)'),

@@ -27,7 +27,8 @@ export class WriteAheadLog {
   readonly #descriptor: number
   #syncing = false
   #waiting: Waiter[] = []
-  #failure: Error | undefined
+  /** The error of a sync that has failed, with which every later one rejects. */
+  failure: Error | undefined
   #closed = false
 
   private constructor(descriptor: number) {
@@ -45,27 +46,27 @@ export class WriteAheadLog {
    */
   sync(): Promise<void> {
     return new Promise((resolve, reject) => {
-      if (this.#failure !== undefined) return reject(this.#failure)
+      if (this.failure !== undefined) return reject(this.failure)
       this.#waiting.push({ resolve, reject })
       if (!this.#syncing) this.#start()
     })
   }
 
-  get hasFailed(): boolean {
-    return this.#failure !== undefined
-  }
-
   /**
-   * Whether the log has at least this number of frames (pages) since it was last restarted. Reads without a lock, so
-   * the answer may be out of date.
+   * Whether the log has at least this number of frames (pages) since it was last restarted; false if it can't be read.
+   * Reads without a lock, so the answer may be out of date.
    */
   reaches(frames: number): boolean {
     const header = Buffer.allocUnsafe(LOG_HEADER)
-    if (readSync(this.#descriptor, header, 0, LOG_HEADER, 0) < LOG_HEADER) return false
-    const pageSize = header.readUInt32BE(8)
     const frame = Buffer.allocUnsafe(FRAME_HEADER)
-    const at = LOG_HEADER + (frames - 1) * (FRAME_HEADER + pageSize)
-    if (readSync(this.#descriptor, frame, 0, FRAME_HEADER, at) < FRAME_HEADER) return false
+    try {
+      if (readSync(this.#descriptor, header, 0, LOG_HEADER, 0) < LOG_HEADER) return false
+      const pageSize = header.readUInt32BE(8)
+      const at = LOG_HEADER + (frames - 1) * (FRAME_HEADER + pageSize)
+      if (readSync(this.#descriptor, frame, 0, FRAME_HEADER, at) < FRAME_HEADER) return false
+    } catch {
+      return false
+    }
     // Frames from before the restart stay in the file. Their salt differs from that of the header.
     return header.compare(frame, 8, 16, 16, 24) === 0
   }
@@ -114,9 +115,9 @@ export class WriteAheadLog {
   }
 
   #fail(error: Error): void {
-    this.#failure ??= error
+    this.failure ??= error
     const waiting = this.#waiting
     this.#waiting = []
-    for (const waiter of waiting) waiter.reject(this.#failure)
+    for (const waiter of waiting) waiter.reject(this.failure)
   }
 }

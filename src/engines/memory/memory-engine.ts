@@ -1,6 +1,14 @@
-import type { Clock } from '../../base/clock.js'
+import { systemClock, type Clock } from '../../base/clock.js'
+import { InvalidArgumentError, shown } from '../../base/errors.js'
 import type { Guarantees } from '../../base/guarantees.js'
-import type { Listener, Operation, OutcomeOf, RequestStatus, SessionInfo } from '../../engine/contract.js'
+import type {
+  Listener,
+  LockRequest,
+  Operation,
+  OutcomeOf,
+  RequestStatus,
+  SessionInfo,
+} from '../../engine/contract.js'
 import { MemoryState } from '../../engine/kit/memory-state.js'
 import { StateEngine, type EngineState, type Hint } from '../../engine/kit/state-engine.js'
 
@@ -60,7 +68,7 @@ export class MemoryEngine extends StateEngine {
 
   override submit<O extends Operation>(operation: O): OutcomeOf<O>
   override submit(operation: Operation): unknown {
-    this.#askBack(operation)
+    for (const key of this.#keysToAsk(operation)) this.#notifyContention(key)
     const outcome = super.submit(operation)
     // Checked after the operation, because a session that it notified may have sent another request meanwhile.
     return isHeld(outcome) && this.#isUncontended(outcome.id) ? { ...outcome, isUncontended: true } : outcome
@@ -79,32 +87,28 @@ export class MemoryEngine extends StateEngine {
     this.#space.listeners.get(session)?.[type](about)
   }
 
-  /** Asks the holders of an operation's keys to return unused grants, before the operation is decided. */
-  #askBack(operation: Operation): void {
+  /** The keys whose holders have to return unused grants before the operation is decided. */
+  #keysToAsk(operation: Operation): readonly string[] {
     switch (operation.type) {
       case 'enqueue':
-        for (const { key } of operation.request.claims) this.#notifyContention(key)
-        return
-      case 'checkIn': {
+        return operation.request.claims.map(({ key }) => key)
+      case 'checkIn':
         // A holder that was granted during a stall of this thread may not know of the waiter.
-        const request = this.#space.state.request(operation.request.id)
-        if (request?.phase === 'waiting') for (const { key } of request.claims) this.#notifyContention(key)
-        return
-      }
-      case 'alive': {
-        const { state } = this.#space
-        const waiting = operation.requests.filter(({ id }) => state.request(id)?.phase === 'waiting')
-        for (const key of new Set(waiting.flatMap(({ claims }) => claims.map(each => each.key))))
-          this.#notifyContention(key)
-        return
-      }
+        return this.#keysOfWaiting([operation.request])
+      case 'alive':
+        return this.#keysOfWaiting(operation.requests)
       case 'forceRelease':
-        return this.#notifyContention(operation.key)
+        return [operation.key]
       case 'inspect':
-        for (const key of this.#space.state.keys(operation.prefix)) this.#notifyContention(key)
-        return
+        return this.#space.state.keys(operation.prefix)
       default:
+        return []
     }
+  }
+
+  #keysOfWaiting(requests: readonly LockRequest[]): readonly string[] {
+    const waiting = requests.filter(({ id }) => this.#space.state.request(id)?.phase === 'waiting')
+    return [...new Set(waiting.flatMap(({ claims }) => claims.map(({ key }) => key)))]
   }
 
   /** Whether the request is the only one on all of its keys. */
@@ -125,4 +129,26 @@ export class MemoryEngine extends StateEngine {
 
 function isHeld(outcome: unknown): outcome is RequestStatus & { state: 'held' } {
   return (outcome as RequestStatus | undefined)?.state === 'held'
+}
+
+/** The spaces by name. They live as long as the thread, because another box may open the same name later. */
+const spaces = new Map<string, MemorySpace>()
+
+/**
+ * Returns the engine of a `memory:` URL. The text after the colon is the name of a space that several boxes share.
+ * @throws InvalidArgumentError if the URL has parameters
+ */
+export function openMemory(url: string): MemoryEngine {
+  const name = url.slice('memory:'.length)
+  if (name.includes('?')) {
+    throw new InvalidArgumentError(
+      `a memory: URL must not have parameters, or "?" in its name: ${shown(url)}`,
+    )
+  }
+  let space = spaces.get(name)
+  if (!space) {
+    space = new MemorySpace(systemClock)
+    if (name !== '') spaces.set(name, space)
+  }
+  return new MemoryEngine(url, space, systemClock)
 }

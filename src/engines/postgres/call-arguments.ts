@@ -1,13 +1,6 @@
 import type { Claim } from '../../engine/claim.js'
-import {
-  entryTtl,
-  type Commit,
-  type Granted,
-  type LockRequest,
-  type Operation,
-  type WaitTerms,
-  type ReadSet,
-} from '../../engine/contract.js'
+import type { Commit, Granted, LockRequest, Operation, WaitTerms, ReadSet } from '../../engine/contract.js'
+import { entryTtl } from '../../engine/wait-times.js'
 import { keyOf, markOf, rowName } from './names.js'
 import { ANY_VERSION, KINDS, MODES, ROLES, STEPS } from './sql-constants.js'
 

@@ -6,12 +6,8 @@ import { withInfinity } from '../../engine/kit/memory-state.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { groupedBy } from '../../base/grouped.js'
 import { reportOf, type KeptLimiter } from '../../engine/limits/report.js'
-import {
-  reservePermits,
-  type LimiterState,
-  type Reserved,
-  type ReservePermits,
-} from '../../engine/limits/reserve-permits.js'
+import { reservePermits, type LimiterState } from '../../engine/limits/reserve-permits.js'
+import type { Reserved, ReservePermits } from '../../engine/limits/reservation.js'
 import { LaneQuery } from './clients/lane-query.js'
 import { Repetition, repeated } from './clients/repetition.js'
 import { arrayText, SqlError, type Query, type SqlClient, type SqlStatements } from './clients/sql-client.js'

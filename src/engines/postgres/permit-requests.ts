@@ -1,4 +1,4 @@
-import type { Reserved, ReservePermits, Unit } from '../../engine/limits/reserve-permits.js'
+import type { Reserved, ReservePermits, Unit } from '../../engine/limits/reservation.js'
 
 /** A request that a box has left for the next box that decides the limiter. */
 export interface PermitRequest {

@@ -1,5 +1,6 @@
 import type { Claim } from '../../engine/claim.js'
-import { BOUND_CHECK_INTERVAL, CLAIM_WINDOW, WAITER_TTL, type Operation } from '../../engine/contract.js'
+import type { Operation } from '../../engine/contract.js'
+import { BOUND_CHECK_INTERVAL, CLAIM_WINDOW, WAITER_TTL } from '../../engine/wait-times.js'
 
 /**
  * The numbers of operations. Those on one request come first, up to `cancel`; then the others on locks, up to `revoke`.

@@ -1,12 +1,12 @@
-import {
-  entryTtl,
-  type Commit,
-  type LockRequest,
-  type Operation,
-  type WaitTerms,
-  type ReadSet,
-  type SessionInfo,
+import type {
+  Commit,
+  LockRequest,
+  Operation,
+  WaitTerms,
+  ReadSet,
+  SessionInfo,
 } from '../../engine/contract.js'
+import { entryTtl } from '../../engine/wait-times.js'
 import type { Claim } from '../../engine/claim.js'
 import type { VoteTerms } from './redis-server.js'
 import { heldText } from './held-text.js'

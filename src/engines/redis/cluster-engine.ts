@@ -1,5 +1,5 @@
 import type { KeptLimiter } from '../../engine/limits/report.js'
-import type { ReservePermits } from '../../engine/limits/reserve-permits.js'
+import type { ReservePermits } from '../../engine/limits/reservation.js'
 import type {
   Engine,
   Listener,

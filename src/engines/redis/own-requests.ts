@@ -1,13 +1,13 @@
 import type { Clock, Timer } from '../../base/clock.js'
-import {
-  CLAIM_WINDOW,
-  type Enqueue,
-  type ExtendOrYield,
-  type Listener,
-  type LockRequest,
-  type Operation,
-  type RequestStatus,
+import type {
+  Enqueue,
+  ExtendOrYield,
+  Listener,
+  LockRequest,
+  Operation,
+  RequestStatus,
 } from '../../engine/contract.js'
+import { CLAIM_WINDOW } from '../../engine/wait-times.js'
 import { LateRequests } from '../../engine/kit/late-requests.js'
 import type { ServerOperation } from './call.js'
 import type { RedisLink } from './clients/redis-link.js'

@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.js'
 import { boxClosed, IndeterminateError, InvalidArgumentError } from '../../base/errors.js'
 import type { Guarantees } from '../../base/guarantees.js'
 import type { KeptLimiter } from '../../engine/limits/report.js'
-import type { ReservePermits } from '../../engine/limits/reserve-permits.js'
+import type { ReservePermits } from '../../engine/limits/reservation.js'
 import type {
   Alive,
   Engine,

@@ -1,6 +1,6 @@
 import { wallOf, type Clock } from '../../base/clock.js'
 import type { Awaitable, PermitReservation } from '../../engine/contract.js'
-import type { ReservePermits } from '../../engine/limits/reserve-permits.js'
+import type { ReservePermits } from '../../engine/limits/reservation.js'
 import { BusyError, ClosedError, UnavailableError } from '../../base/errors.js'
 import { runtimeTimers } from '../../base/runtime-timers.js'
 import { MIN_DELAY, type Waiters } from '../../base/waiters.js'

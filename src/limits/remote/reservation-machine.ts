@@ -1,6 +1,6 @@
 import type { PermitReservation } from '../../engine/contract.js'
 import { leastDelay } from '../../engine/limits/definition.js'
-import type { ReservePermits, Reserved, ReturnedPermits } from '../../engine/limits/reserve-permits.js'
+import type { ReservePermits, Reserved, ReturnedPermits } from '../../engine/limits/reservation.js'
 import { ClosedError, UnavailableError } from '../../base/errors.js'
 import type { Explanation } from '../limiter.js'
 import type { LimiterErrors } from '../limiter-errors.js'

@@ -1,4 +1,4 @@
-import type { InstantPermits, Reserved, ReturnedPermits } from '../../engine/limits/reserve-permits.js'
+import type { InstantPermits, Reserved, ReturnedPermits } from '../../engine/limits/reservation.js'
 import type { Decided } from './engine-view.js'
 
 /** Permits of one instant that are reserved for this process, and the times between which they can be used. */

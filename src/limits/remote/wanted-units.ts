@@ -1,6 +1,6 @@
 import type { Waiters } from '../../base/waiters.js'
 import type { PermitWaiter } from '../permit-waiter.js'
-import type { Unit } from '../../engine/limits/reserve-permits.js'
+import type { Unit } from '../../engine/limits/reservation.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import type { ReservedPermits } from './reserved-permits.js'
 import { TryWaiter } from './box-callers.js'

@@ -1,6 +1,6 @@
 import type { Clock } from '../../../src/base/clock.js'
 import type { PermitReservation } from '../../../src/engine/contract.js'
-import type { ReturnedPermits, Unit } from '../../../src/engine/limits/reserve-permits.js'
+import type { ReturnedPermits, Unit } from '../../../src/engine/limits/reservation.js'
 import type * as Errors from '../../../src/base/errors.js'
 import type * as LimiterErrorsModule from '../../../src/limits/limiter-errors.js'
 import type * as WaiterModule from '../../../src/limits/permit-waiter.js'

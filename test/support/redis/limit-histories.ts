@@ -2,12 +2,8 @@ import { expect } from 'vitest'
 import { limitCode } from '../../../src/engines/redis/lua/limit-code.js'
 import { limitArguments, reservedOf } from '../../../src/engines/redis/limits.js'
 import type { WindowDefinition } from '../../../src/engine/limits/definition.js'
-import {
-  reservePermits,
-  type LimiterState,
-  type ReservePermits,
-  type ReturnedPermits,
-} from '../../../src/engine/limits/reserve-permits.js'
+import { reservePermits, type LimiterState } from '../../../src/engine/limits/reserve-permits.js'
+import type { ReservePermits, ReturnedPermits } from '../../../src/engine/limits/reservation.js'
 import type { Reply } from '../../../src/engines/redis/clients/connection.js'
 import { Random } from '../../../packages/conformance/src/random.js'
 import type { RedisServer } from '../servers/redis.js'

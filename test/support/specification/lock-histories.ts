@@ -1,11 +1,7 @@
 import type { History as ChaosHistory, LockRequest } from '../../../apps/chaos/history.js'
 import { groupedBy } from '../../../src/base/grouped.js'
-import {
-  entryTtl,
-  type LockOperation,
-  type RequestStatus,
-  type SignOutcome,
-} from '../../../src/engine/contract.js'
+import type { LockOperation, RequestStatus, SignOutcome } from '../../../src/engine/contract.js'
+import { entryTtl } from '../../../src/engine/wait-times.js'
 import type { History } from '../../simulation/history.js'
 
 /** A value of TLA+. */

@@ -2,12 +2,8 @@ import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
 import { VirtualClock } from '../../../src/base/clock.js'
-import {
-  HEARTBEAT_INTERVAL,
-  type Enqueue,
-  type LockRequest,
-  type RequestStatus,
-} from '../../../src/engine/contract.js'
+import type { Enqueue, LockRequest, RequestStatus } from '../../../src/engine/contract.js'
+import { HEARTBEAT_INTERVAL } from '../../../src/engine/wait-times.js'
 import {
   AbortedError,
   ClosedError,

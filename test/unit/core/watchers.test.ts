@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { VirtualClock } from '../../../src/base/clock.js'
 import type { Read } from '../../../src/engine/contract.js'
 import { UnavailableError } from '../../../src/base/errors.js'
-import { WATCH_READ_INTERVAL } from '../../../src/engine/contract.js'
+import { WATCH_READ_INTERVAL } from '../../../src/engine/wait-times.js'
 import { Watchers } from '../../../src/core/watchers.js'
 import { ScriptedEngine, settle } from './scripted-engine.js'
 

@@ -2,15 +2,11 @@ import fc from 'fast-check'
 import { describe, test } from 'vitest'
 import { VirtualClock } from '../../../src/base/clock.js'
 import { MemoryState } from '../../../src/engine/kit/memory-state.js'
-import {
-  CLAIM_WINDOW,
-  coverTtl,
-  type LockOperation,
-  type LockRequest,
-  type SignOutcome,
-} from '../../../src/engine/contract.js'
+import type { LockOperation, LockRequest, SignOutcome } from '../../../src/engine/contract.js'
+import { CLAIM_WINDOW, coverTtl } from '../../../src/engine/wait-times.js'
 import type { Claim } from '../../../src/engine/claim.js'
-import { LockTable, type Effect, type Request } from '../../../src/engine/lock-table.js'
+import { LockTable } from '../../../src/engine/lock-table.js'
+import type { Effect, Request } from '../../../src/engine/table-state.js'
 import { NaiveTable } from './naive-table.js'
 
 const KEYS = ['a', 'b', 'c', 'd'] as const

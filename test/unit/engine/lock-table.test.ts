@@ -1,15 +1,11 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { VirtualClock } from '../../../src/base/clock.js'
 import { MemoryState } from '../../../src/engine/kit/memory-state.js'
-import {
-  CLAIM_WINDOW,
-  WAITER_TTL,
-  type LockRequest,
-  type RequestStatus,
-  type SignOutcome,
-} from '../../../src/engine/contract.js'
+import type { LockRequest, RequestStatus, SignOutcome } from '../../../src/engine/contract.js'
+import { CLAIM_WINDOW, WAITER_TTL } from '../../../src/engine/wait-times.js'
 import type { Claim } from '../../../src/engine/claim.js'
-import { LockTable, type Effect } from '../../../src/engine/lock-table.js'
+import { LockTable } from '../../../src/engine/lock-table.js'
+import type { Effect } from '../../../src/engine/table-state.js'
 import { lockRequest } from '../../support/lock-request.js'
 
 const x = (...keys: string[]): Claim[] => keys.map(key => ({ key, mode: 'exclusive' }))

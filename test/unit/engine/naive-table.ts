@@ -1,4 +1,5 @@
-import { coverTtl, entryTtl, type LockOperation, type Outcomes } from '../../../src/engine/contract.js'
+import type { LockOperation, Outcomes } from '../../../src/engine/contract.js'
+import { coverTtl, entryTtl } from '../../../src/engine/wait-times.js'
 import type { Claim } from '../../../src/engine/claim.js'
 
 /** The claims of a request. */

@@ -11,7 +11,7 @@ import { BoxLimiters, type BoxLimiter } from '../../../src/limits/remote/box-lim
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
 import { ClockOffset } from '../../../src/limits/remote/clock-offset.js'
 import type { Permit } from '../../../src/limits/permit.js'
-import type { ReservePermits } from '../../../src/engine/limits/reserve-permits.js'
+import type { ReservePermits } from '../../../src/engine/limits/reservation.js'
 import { memoryInUse } from '../../support/heap.js'
 import { Random } from '../../../packages/conformance/src/random.js'
 import { lock, Server } from './deciding-server.js'

@@ -1,10 +1,6 @@
 import type { VirtualClock } from '../../../src/base/clock.js'
-import {
-  reservePermits,
-  type LimiterState,
-  type ReservePermits,
-  type Reserved,
-} from '../../../src/engine/limits/reserve-permits.js'
+import { reservePermits, type LimiterState } from '../../../src/engine/limits/reserve-permits.js'
+import type { ReservePermits, Reserved } from '../../../src/engine/limits/reservation.js'
 
 /** An engine whose clock is unrelated to the clock of its callers. */
 export class Server {

@@ -1,11 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { checkedOptions } from '../../../src/limits/limit-options.js'
 import type { WindowDefinition } from '../../../src/engine/limits/definition.js'
-import {
-  reservePermits,
-  type LimiterState,
-  type Reserved,
-} from '../../../src/engine/limits/reserve-permits.js'
+import { reservePermits, type LimiterState } from '../../../src/engine/limits/reserve-permits.js'
+import type { Reserved } from '../../../src/engine/limits/reservation.js'
 
 const SECOND = 1000
 const MINUTE = 60_000

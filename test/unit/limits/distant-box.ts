@@ -2,7 +2,7 @@ import type { Clock, Timer, VirtualClock } from '../../../src/base/clock.js'
 import type { PermitReservation } from '../../../src/engine/contract.js'
 import { BoxLimiters, type BoxLimiter } from '../../../src/limits/remote/box-limiter.js'
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
-import type { ReservePermits } from '../../../src/engine/limits/reserve-permits.js'
+import type { ReservePermits } from '../../../src/engine/limits/reservation.js'
 import { lock, type Server } from './deciding-server.js'
 import type { NaiveCount } from './naive-count.js'
 

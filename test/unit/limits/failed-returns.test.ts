@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { VirtualClock } from '../../../src/base/clock.js'
-import type { ReservePermits } from '../../../src/engine/limits/reserve-permits.js'
+import type { ReservePermits } from '../../../src/engine/limits/reservation.js'
 import { IndeterminateError, UnavailableError } from '../../../src/base/errors.js'
 import { BoxLimiters } from '../../../src/limits/remote/box-limiter.js'
 import { lock, Server } from './deciding-server.js'

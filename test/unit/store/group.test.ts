@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
 import { VirtualClock } from '../../../src/base/clock.js'
 import { FaultInjectingEngine } from '../../../packages/conformance/src/fault-injecting-engine.js'
-import { openMemory } from '../../../src/engines/memory/open.js'
+import { openMemory } from '../../../src/engines/memory/memory-engine.js'
 import type { ReadSet } from '../../../src/engine/contract.js'
 
 test('a value that names the keys of several transactions of a group is asked for once', async () => {

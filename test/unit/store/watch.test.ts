@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
 import { VirtualClock } from '../../../src/base/clock.js'
 import { FaultInjectingEngine } from '../../../packages/conformance/src/fault-injecting-engine.js'
-import { openMemory } from '../../../src/engines/memory/open.js'
+import { openMemory } from '../../../src/engines/memory/memory-engine.js'
 import { UnavailableError } from '../../../src/base/errors.js'
-import { WATCH_READ_INTERVAL } from '../../../src/engine/contract.js'
+import { WATCH_READ_INTERVAL } from '../../../src/engine/wait-times.js'
 import { ScriptedEngine, settle } from '../core/scripted-engine.js'
 
 /** Opens a box that receives no hints, and another box of the same place. */

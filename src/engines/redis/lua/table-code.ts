@@ -1,4 +1,4 @@
-import { CLAIM_WINDOW, WAITER_TTL } from '../../../engine/contract.js'
+import { CLAIM_WINDOW, WAITER_TTL } from '../../../engine/wait-times.js'
 import { luaFile } from './lua-file.js'
 import { withConstants } from './server-code.js'
 

@@ -138,7 +138,7 @@ describe('files that are not there any more', () => {
     const refused = { code: 'UNAVAILABLE', message }
     await expect(database.run(() => 1)).rejects.toMatchObject(refused)
     await expect(database.run(() => 1)).rejects.toMatchObject(refused)
-    expect(() => database.check()).toThrow(/was deleted/)
+    expect(() => database.files.check()).toThrow(/was deleted/)
   })
 })
 
@@ -153,7 +153,7 @@ test('the log is copied back before it grows forever', async () => {
       for (let x = 0; x < 50; x++) put.run(x, 'y'.repeat(900))
     })
     // Keeps the writer from getting far ahead of a slow disk.
-    if (round % 10 === 0) await database.sync()
+    if (round % 10 === 0) await database.log.sync()
     longest = Math.max(longest, statSync(`${path}-wal`).size)
   }
   // 30,000 pages were written. SQLite copies the log when it has 4,000.

@@ -69,7 +69,7 @@ describe('an I/O error', () => {
   test('after a sync rejects the commits that wait for it', async () => {
     const database = await opened()
     fail('fstatSync')
-    await expect(database.sync()).rejects.toMatchObject({ code: 'EIO' })
+    await expect(database.log.sync()).rejects.toMatchObject({ code: 'EIO' })
     await database.close()
   })
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { VirtualClock } from '../../../../src/base/clock.js'
 import type { PermitReservation } from '../../../../src/engine/contract.js'
-import type { ReservePermits } from '../../../../src/engine/limits/reserve-permits.js'
+import type { ReservePermits } from '../../../../src/engine/limits/reservation.js'
 import { SqlError, type SqlClient } from '../../../../src/engines/postgres/clients/sql-client.js'
 import { Limiters, sharedLimiters } from '../../../../src/engines/postgres/limiters.js'
 import { statementsOf } from '../../../../src/engines/postgres/statements.js'

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { loadSqlite, type Connection } from '../../../../src/engines/file/driver.js'
-import { SignRows } from '../../../../src/engines/file/sign-rows.js'
+import { SCHEMA } from '../../../../src/engines/file/schema.js'
+import { SessionRows } from '../../../../src/engines/file/session-rows.js'
 
 /** Returns the connection, and records the rows that its statements read. */
 function watched(connection: Connection, rows: unknown[]): Connection {
@@ -29,8 +30,9 @@ function watched(connection: Connection, rows: unknown[]): Connection {
 test('a sign reads nothing about other sessions, and their signs are read once', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-signs-'))
   const connection = (await loadSqlite()).open(join(folder, 'some.db'))
+  connection.exec(SCHEMA)
   const read: unknown[] = []
-  const signs = new SignRows(watched(connection, read))
+  const signs = new SessionRows(watched(connection, read))
   for (let session = 0; session < 100; session++) signs.see(`s${session}`, session)
   signs.outdated()
   signs.see('s1', 1000)
@@ -38,7 +40,7 @@ test('a sign reads nothing about other sessions, and their signs are read once',
   for (let look = 0; look < 2; look++) expect([signs.seen('s1'), signs.seen('s2')]).toEqual([1000, 2])
   expect(signs.seen('none')).toBe(-Infinity)
   expect(read).toEqual([2])
-  new SignRows(connection).see('s2', 2000)
+  new SessionRows(connection).see('s2', 2000)
   signs.outdated()
   expect(signs.seen('s2')).toBe(2000)
   signs.leave('s2')

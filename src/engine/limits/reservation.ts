@@ -1,0 +1,81 @@
+import type { WindowDefinition } from './definition.js'
+import type { LimitReport } from './window.js'
+
+/** Reserves permits of one limiter ahead of their use, for all waiters of a process, and returns unused ones. */
+export interface ReservePermits {
+  readonly limiter: string
+  /** The session of the process. */
+  readonly session: string
+  /** The limits that the process uses. All of them apply together. None for an operator, who reserves no permits. */
+  readonly windows: readonly WindowDefinition[]
+  /** In the order in which they are served. */
+  readonly units: readonly Unit[]
+  /** Maximum time ahead for a reservation, in milliseconds. If it is too short for a unit, no later unit gets any. */
+  readonly horizon: number
+  /** Minimum time for which each permit must be usable, in milliseconds. The limits may require a longer one. */
+  readonly hold: number
+  /** Permits that were reserved and not used, those of the latest instant first. */
+  readonly returns: readonly ReturnedPermits[]
+  /**
+   * Time for which no process gets a permit from now on, in milliseconds. 0 ends a pause; undefined changes nothing.
+   */
+  readonly pause: number | undefined
+  /** Number of permits to explain, and number of permits ahead of them; undefined for no explanation. */
+  readonly explain: { readonly n: number; readonly ahead: number } | undefined
+}
+
+/** Permits that are requested for one instant. */
+export interface Unit {
+  readonly n: number
+  /** Maximum number of further permits, if the same instant has them. */
+  readonly more: number
+  /** Maximum time until a useful instant, in milliseconds. */
+  readonly within: number
+}
+
+/** Permits of one instant. */
+export interface InstantPermits {
+  readonly n: number
+  /** The instant, as the engine reported it. */
+  readonly at: number
+}
+
+/** Permits that were reserved and not used. */
+export interface ReturnedPermits extends InstantPermits {
+  /** From when they could be used: the instant, or earlier. */
+  readonly from: number
+}
+
+/** The answer. All times are by the engine's clock. */
+export interface Reserved {
+  /** The time of the decision. */
+  readonly now: number
+  /**
+   * For each unit, the number of reserved permits, and their instant; or 0, and when they could be used. If the
+   * requested hold exceeds `hold`, permits can be used that much before their instant.
+   */
+  readonly units: readonly InstantPermits[]
+  /** Time from its instant for which each permit can be used, in milliseconds. */
+  readonly hold: number
+  /** The end of the pause; before `now` if there is none. */
+  readonly pausedUntil: number
+  /**
+   * When limits that only other processes use end, if none uses them again. Until then they apply, and nothing is
+   * reserved beyond that time. Infinity if there are none.
+   */
+  readonly fadesAt: number
+  /**
+   * Number of processes, including this one, that had to wait for a permit in the last seconds; 0 if this one gets all
+   * its permits at once.
+   */
+  readonly contenders: number
+  readonly explained: Explained | undefined
+}
+
+/** The state of the limits for a caller. */
+export interface Explained {
+  readonly ready: number
+  /** The index of the limit that delays the caller the longest; undefined if none does. */
+  readonly binding: number | undefined
+  readonly reports: readonly LimitReport[]
+}
