@@ -117,11 +117,20 @@ export class CallErrors {
   }
 
   /** The error for a lock whose held key would have a name that is reserved for other data. */
-  taken(key: string): Error {
+  taken(key: string): InvalidArgumentError {
     const text =
       `invalid lock key ${key}: Signalbox uses names like ${this.#names.held(key)} for its own data, ` +
       'so choose another key'
     return new InvalidArgumentError(text, { engine: this.#engine, key })
+  }
+
+  /** The error for an operation on Redis Cluster whose keys are in several hash slots. */
+  spread(what: 'lock' | 'transaction', first: string, other: string): InvalidArgumentError {
+    return new InvalidArgumentError(
+      `the keys of a ${what} on Redis Cluster must be in one hash slot, not ${first} and ${other}; give them ` +
+        'the same hash tag, like {orders}:1 and {orders}:2',
+      { engine: this.#engine, key: other },
+    )
   }
 
   #refused(what: string, key: string | undefined, cause: RedisReplyError): Error {

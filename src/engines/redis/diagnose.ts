@@ -3,7 +3,7 @@ import type { RedisLink } from './clients/redis-link.js'
 import { clusterUrl } from './cluster-node.js'
 import { linkTo } from './links.js'
 import { Names } from './names.js'
-import type { RedisEngineOptions } from './redis-engine.js'
+import type { RedisOptions } from './redis-options.js'
 import { parseRedisUrl } from './redis-url.js'
 import { clockFact } from '../../engine/kit/clock-findings.js'
 import { mergedFindings, type NamedDiagnosis } from '../../engine/kit/merged-findings.js'
@@ -32,7 +32,7 @@ export async function diagnoseRedis(url: string): Promise<Diagnosis> {
 
 async function diagnoseMasters(
   link: RedisLink,
-  { minReplicas, prefix }: RedisEngineOptions,
+  { minReplicas, prefix }: Required<RedisOptions>,
 ): Promise<NamedDiagnosis[]> {
   const [masters, url] = await Promise.all([
     link.masters(),

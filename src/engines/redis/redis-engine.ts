@@ -1,11 +1,15 @@
 import type { Clock } from '../../base/clock.js'
 import { boxClosed, IndeterminateError, InvalidArgumentError } from '../../base/errors.js'
-import type { Guarantees } from '../../base/guarantees.js'
 import type { KeptLimiter } from '../../engine/limits/report.js'
 import type { ReservePermits } from '../../engine/limits/reserve-permits.js'
 import type {
   Alive,
+  Commit,
   Engine,
+  Enqueue,
+  Read,
+  ReadOutcome,
+  RecordedId,
   SignOutcome,
   SweepExpired,
   Inspect,
@@ -16,7 +20,9 @@ import type {
   RequestReport,
   PermitReservation,
   SessionInfo,
+  Versioned,
 } from '../../engine/contract.js'
+import type { RedisOptions } from './redis-options.js'
 import type { IdentifiedReport, RedisServer, VoteTerms } from './redis-server.js'
 import { keysOf } from './call.js'
 import { CallErrors } from './call-errors.js'
@@ -39,23 +45,15 @@ import { timeOf } from './server-time.js'
 /** Maximum number of requests that one operation of a sign of life names. */
 const MAX_NAMED = 100
 
-/** Options of the Redis engine. */
-export interface RedisEngineOptions {
-  /** Prefix of all keys and channels in Redis. */
-  readonly prefix: string
-  /** Minimum number of replicas that must have a grant, a renewal or a commit before it counts. */
-  readonly minReplicas: number
-  /** The format of held keys. */
-  readonly layout: keyof typeof HELD_LAYOUTS
-}
-
 /**
  * The engine for all processes that reach the same Redis server or cluster. The server executes the lock table as code.
+ * On Redis Cluster, a call reaches only the keys of one hash slot. So this engine rejects locks and transactions on
+ * several slots, and reads slot by slot.
  */
 export class RedisEngine implements Engine, RedisServer {
   readonly name: string
   readonly prefix: string
-  readonly guarantees: Guarantees
+  readonly guarantees = redisGuarantees
   readonly reportsContention = false
   readonly canSteal = true
   readonly coversBySigns = true
@@ -70,7 +68,7 @@ export class RedisEngine implements Engine, RedisServer {
 
   constructor(
     makeLink: LinkMaker,
-    { layout: layoutName, minReplicas, prefix }: RedisEngineOptions,
+    { layout: layoutName, minReplicas, prefix }: Required<RedisOptions>,
     clock: Clock,
   ) {
     const link = makeLink({
@@ -85,7 +83,6 @@ export class RedisEngine implements Engine, RedisServer {
     const names = new Names(prefix, link.cluster, layout.companions)
     this.name = link.name
     this.prefix = prefix
-    this.guarantees = redisGuarantees
     this.#link = link
     this.#names = names
     this.#errors = new CallErrors(link.name, names, layout.noun)
@@ -141,10 +138,12 @@ export class RedisEngine implements Engine, RedisServer {
         return this.#attempt(() => this.#operator.forceRelease(operation))
       case 'revoke':
         return this.#attempt(() => this.#operator.revoke(operation))
-      case 'enqueue': {
-        const taken = operation.request.claims.find(({ key }) => this.#names.isTaken(key))
-        if (taken) return Promise.reject(this.#errors.taken(taken.key))
-        return this.#send(operation, vote)
+      case 'read':
+        return this.#link.cluster ? this.#readBySlot(operation) : this.#send(operation)
+      case 'enqueue':
+      case 'commit': {
+        const refusal = this.#refusalOf(operation)
+        return refusal ? Promise.reject(refusal) : this.#send(operation, vote)
       }
       default:
         return this.#send(operation, vote)
@@ -198,16 +197,6 @@ export class RedisEngine implements Engine, RedisServer {
     await this.#calls.send(this.#names.group(''), { type: 'raise', least })
   }
 
-  /** Whether keys lie in many hash slots. */
-  get cluster(): boolean {
-    return this.#link.cluster
-  }
-
-  /** A text that is equal for keys of one hash slot on Cluster, and for all keys elsewhere. */
-  slotOf(key: string): string {
-    return this.#names.group(key).numbers
-  }
-
   /** Cancels all requests that may be on the server. A request that can't be cancelled now expires with its lease. */
   async leave(): Promise<void> {
     // An engine that is still joining has no requests, and its connections end here, too.
@@ -224,6 +213,34 @@ export class RedisEngine implements Engine, RedisServer {
       `${this.name} is a node of a Redis Cluster: open ${url}, or pass a client that is connected to the cluster`,
       { engine: this.name },
     )
+  }
+
+  /** The error for an operation with an invalid lock key, or on Cluster, with keys in several hash slots. */
+  #refusalOf(operation: Enqueue | Commit): InvalidArgumentError | undefined {
+    const isLock = operation.type === 'enqueue'
+    const taken = isLock && operation.request.claims.find(({ key }) => this.#names.isTaken(key))
+    if (taken) return this.#errors.taken(taken.key)
+    if (!this.#link.cluster) return undefined
+    const read = isLock ? operation.read : undefined
+    const [first, ...others] = [...(read?.keys ?? []), ...keysOf(operation)]
+    const spread = others.find(key => this.#names.group(key) !== this.#names.group(first!))
+    if (spread === undefined) return undefined
+    return this.#errors.spread(isLock && !read ? 'lock' : 'transaction', first!, spread)
+  }
+
+  async #readBySlot(read: Read): Promise<ReadOutcome> {
+    const keysBySlot = groupedBy(read.keys, key => this.#names.group(key))
+    const idsBySlot = groupedBy(read.ids, ({ key }) => this.#names.group(key))
+    const values = new Map<string, Versioned>()
+    const seen = new Map<RecordedId, boolean>()
+    const parts = [...new Set([...keysBySlot.keys(), ...idsBySlot.keys()])].map(async slot => {
+      const [keys, ids] = [keysBySlot.get(slot) ?? [], idsBySlot.get(slot) ?? []]
+      const outcome = (await this.#calls.send(slot, { type: 'read', keys, ids })) as ReadOutcome
+      for (const [index, key] of keys.entries()) values.set(key, outcome.values[index]!)
+      for (const [index, id] of ids.entries()) seen.set(id, outcome.seen[index]!)
+    })
+    await Promise.all(parts)
+    return { values: read.keys.map(key => values.get(key)!), seen: read.ids.map(id => seen.get(id)!) }
   }
 
   #send(operation: Operation, vote?: VoteTerms): Promise<unknown> {
