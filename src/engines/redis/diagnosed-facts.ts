@@ -1,4 +1,5 @@
 import type { Reply } from './clients/connection.js'
+import { timeOf } from './clients/reply.js'
 import { systemClock } from '../../base/clock.js'
 import type { ClockFacts } from '../../engine/kit/clock-findings.js'
 
@@ -53,7 +54,7 @@ export async function redisFacts(send: Send, name: string, isOfCluster: boolean)
     role: info.get('role'),
     replicas: Number(info.get('connected_slaves') ?? 0),
     settings,
-    ahead: time === undefined ? undefined : millisecondsOf(time) - (before + uncertainty / 2),
+    ahead: time === undefined ? undefined : timeOf(time) - (before + uncertainty / 2),
     uncertainty,
     refusals,
   }
@@ -72,9 +73,4 @@ function fields(reply: Reply | undefined): Map<string, string> {
 function pairs(reply: Reply | undefined): [string, string][] {
   const flat = Array.isArray(reply) ? (reply as readonly string[]) : []
   return flat.flatMap((name, index): [string, string][] => (index % 2 ? [] : [[name, flat[index + 1]!]]))
-}
-
-function millisecondsOf(time: Reply): number {
-  const [seconds, micros] = time as readonly string[]
-  return Number(seconds) * 1000 + Number(micros) / 1000
 }

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../base/clock.js'
+import type { Timer } from '../../base/clock.js'
 import {
   CLAIM_WINDOW,
   type Enqueue,
@@ -10,10 +10,8 @@ import {
 } from '../../engine/contract.js'
 import { LateRequests } from '../../engine/kit/late-requests.js'
 import type { ServerOperation } from './call.js'
-import type { RedisLink } from './clients/redis-link.js'
-import { FreedChannels } from './freed-channels.js'
-import type { HeldLayout } from './held-layout.js'
-import type { Group, Names } from './names.js'
+import type { EngineParts } from './engine-parts.js'
+import type { Group } from './names.js'
 
 /**
  * How long a grant counts as uncontended while no message arrives, in milliseconds. It is short, because a message may
@@ -45,18 +43,11 @@ interface Own {
   alone?: Timer | null
 }
 
-export interface OwnRequestsParts {
-  readonly link: RedisLink
-  readonly names: Names
-  readonly layout: HeldLayout
-  readonly clock: Clock
-  readonly cancel: (request: LockRequest) => Promise<unknown>
-}
-
 /** The requests of this session that may be on the server, and the messages about them. */
 export class OwnRequests {
-  readonly #parts: OwnRequestsParts
-  readonly #freed: FreedChannels
+  readonly #parts: EngineParts
+  /** The requests that wait for a message that a foreign client has freed their key, by channel. */
+  readonly #freed = new Map<string, Set<string>>()
   readonly #late: LateRequests
   readonly #own = new Map<string, Own>()
   #sweepAt = MIN_SWEPT
@@ -70,11 +61,9 @@ export class OwnRequests {
   /** Lets all waiters check in after a lost answer. */
   #afterLoss: Timer | undefined
 
-  constructor(parts: OwnRequestsParts) {
+  constructor(parts: EngineParts, cancel: (request: LockRequest) => Promise<unknown>) {
     this.#parts = parts
-    const { cancel, clock, link } = parts
-    this.#freed = new FreedChannels(link)
-    this.#late = new LateRequests({ clock, isOwn: id => this.#own.has(id), cancel })
+    this.#late = new LateRequests({ clock: parts.clock, isOwn: id => this.#own.has(id), cancel })
   }
 
   begin(session: string, listener: Listener): void {
@@ -163,8 +152,8 @@ export class OwnRequests {
       this.hint(text)
       return true
     }
-    const freed = this.#freed.waiting(channel)
-    for (const id of freed ?? []) this.#listener?.wake(id)
+    const freed = this.#freed.get(channel)
+    for (const id of [...(freed ?? [])]) this.#listener?.wake(id)
     return freed !== undefined
   }
 
@@ -270,15 +259,26 @@ export class OwnRequests {
     this.#own.delete(id)
   }
 
-  /** Subscribes to, or unsubscribes from, the messages of foreign clients that free the keys of this request. */
+  /**
+   * Subscribes to, or unsubscribes from, the messages of foreign clients that free the keys of this request, while it is
+   * the first waiter behind such a client.
+   */
   #followFreed(id: string, isWanted: boolean): void {
-    const { layout, names } = this.#parts
+    const { layout, link, names } = this.#parts
     const own = this.#own.get(id)
     if (!layout.freed || !own) return
     for (const { key } of own.request.claims) {
       const channel = layout.freed(names.held(key))
-      if (isWanted) this.#freed.add(channel, id)
-      else this.#freed.remove(channel, id)
+      const waiting = this.#freed.get(channel)
+      if (isWanted && waiting) waiting.add(id)
+      else if (isWanted) {
+        this.#freed.set(channel, new Set([id]))
+        // The waiter checks in even without a message.
+        link.subscribe(channel).catch(() => undefined)
+      } else if (waiting?.delete(id) && waiting.size === 0) {
+        this.#freed.delete(channel)
+        link.unsubscribe(channel).catch(() => undefined)
+      }
     }
   }
 }

@@ -28,7 +28,8 @@ import { keysOf } from './call.js'
 import { CallErrors } from './call-errors.js'
 import { CodeCalls } from './code-calls.js'
 import { clusterUrl } from './cluster-node.js'
-import type { LinkMaker, RedisLink } from './clients/redis-link.js'
+import type { LinkMaker } from './clients/redis-link.js'
+import type { EngineParts } from './engine-parts.js'
 import { groupedBy } from '../../base/grouped.js'
 import { redisGuarantees } from './guarantees.js'
 import { HELD_LAYOUTS } from './held-layout.js'
@@ -40,7 +41,7 @@ import { OwnRequests } from './own-requests.js'
 import { Replicas } from './replicas.js'
 import { TableCalls } from './table-calls.js'
 import { sentAgain } from './sent-again.js'
-import { timeOf } from './server-time.js'
+import { timeOf } from './clients/reply.js'
 
 /** Maximum number of requests that one operation of a sign of life names. */
 const MAX_NAMED = 100
@@ -57,9 +58,7 @@ export class RedisEngine implements Engine, RedisServer {
   readonly reportsContention = false
   readonly canSteal = true
   readonly coversBySigns = true
-  readonly #link: RedisLink
-  readonly #names: Names
-  readonly #errors: CallErrors
+  readonly #parts: EngineParts
   readonly #calls: TableCalls
   readonly #requests: OwnRequests
   readonly #operator: Operator
@@ -83,34 +82,19 @@ export class RedisEngine implements Engine, RedisServer {
     const names = new Names(prefix, link.cluster, layout.companions)
     this.name = link.name
     this.prefix = prefix
-    this.#link = link
-    this.#names = names
-    this.#errors = new CallErrors(link.name, names, layout.noun)
-    this.#requests = new OwnRequests({
-      link,
-      names,
-      layout,
-      clock,
-      cancel: request => this.submit({ type: 'cancel', request }),
-    })
-    const code = new CodeCalls(link)
-    this.#calls = new TableCalls({
-      link,
-      code,
-      clock,
-      names,
-      layout,
-      errors: this.#errors,
-      replicas: minReplicas > 0 ? new Replicas(minReplicas) : undefined,
-      listener: this.#requests,
-    })
-    this.#operator = new Operator({ link, names, layout, calls: this.#calls, errors: this.#errors })
-    this.#limits = new RedisLimits(link, code, clock)
+    const errors = new CallErrors(link.name, names, layout.noun)
+    const parts = { link, code: new CodeCalls(link), clock, names, layout, errors }
+    this.#parts = parts
+    this.#requests = new OwnRequests(parts, request => this.submit({ type: 'cancel', request }))
+    const replicas = minReplicas > 0 ? new Replicas(minReplicas) : undefined
+    this.#calls = new TableCalls(parts, replicas, this.#requests)
+    this.#operator = new Operator(parts, this.#calls)
+    this.#limits = new RedisLimits(parts)
   }
 
   /** @throws InvalidArgumentError when the server is a node of a cluster; UnavailableError */
   async join(member: SessionInfo, listener: Listener): Promise<void> {
-    await this.#link.connect()
+    await this.#parts.link.connect()
     await this.#refuseClusterNode()
     this.#calls.begin({ member, memberText: heldText(member) })
     this.#requests.begin(member.session, listener)
@@ -127,9 +111,11 @@ export class RedisEngine implements Engine, RedisServer {
       case 'sweepExpired':
         return this.#sweepExpired(operation)
       case 'watch':
-        return this.#attempt(() => sentAgain(() => this.#link.subscribe(this.#names.value(operation.key))))
+        return this.#attempt(() =>
+          sentAgain(() => this.#parts.link.subscribe(this.#parts.names.value(operation.key))),
+        )
       case 'unwatch':
-        return this.#attempt(() => this.#link.unsubscribe(this.#names.value(operation.key)))
+        return this.#attempt(() => this.#parts.link.unsubscribe(this.#parts.names.value(operation.key)))
       case 'inspect':
         return this.#inspect(operation)
       case 'list':
@@ -139,7 +125,7 @@ export class RedisEngine implements Engine, RedisServer {
       case 'revoke':
         return this.#attempt(() => this.#operator.revoke(operation))
       case 'read':
-        return this.#link.cluster ? this.#readBySlot(operation) : this.#send(operation)
+        return this.#parts.link.cluster ? this.#readBySlot(operation) : this.#send(operation)
       case 'enqueue':
       case 'commit': {
         const refusal = this.#refusalOf(operation)
@@ -153,7 +139,7 @@ export class RedisEngine implements Engine, RedisServer {
   async wallClock(): Promise<number> {
     if (!this.#listener) throw boxClosed(this.name)
     // Without a key, all processes ask the same server of a Cluster.
-    return this.#attempt(async () => timeOf(await sentAgain(() => this.#link.command('', ['TIME']))))
+    return this.#attempt(async () => timeOf(await sentAgain(() => this.#parts.link.command('', ['TIME']))))
   }
 
   async reservePermits(request: ReservePermits): Promise<PermitReservation> {
@@ -161,9 +147,9 @@ export class RedisEngine implements Engine, RedisServer {
     const { limiter } = request
     return this.#attempt(async () => {
       try {
-        return await this.#limits.reservePermits(this.#names.limit(limiter), request)
+        return await this.#limits.reservePermits(this.#parts.names.limit(limiter), request)
       } catch (error) {
-        throw this.#errors.ofLimit(error, limiter)
+        throw this.#parts.errors.ofLimit(error, limiter)
       }
     })
   }
@@ -181,7 +167,7 @@ export class RedisEngine implements Engine, RedisServer {
     try {
       return await this.#limits.report(limiter, key)
     } catch (error) {
-      throw this.#errors.ofLimit(error, limiter)
+      throw this.#parts.errors.ofLimit(error, limiter)
     }
   }
 
@@ -190,11 +176,11 @@ export class RedisEngine implements Engine, RedisServer {
   }
 
   async listen(): Promise<void> {
-    await this.#attempt(() => this.#requests.listen(this.#names.group('')))
+    await this.#attempt(() => this.#requests.listen(this.#parts.names.group('')))
   }
 
   async raise(least: number): Promise<void> {
-    await this.#calls.send(this.#names.group(''), { type: 'raise', least })
+    await this.#calls.send(this.#parts.names.group(''), { type: 'raise', least })
   }
 
   /** Cancels all requests that may be on the server. A request that can't be cancelled now expires with its lease. */
@@ -203,11 +189,11 @@ export class RedisEngine implements Engine, RedisServer {
     const cancelled = this.#requests.end().map(request => this.submit({ type: 'cancel', request }))
     this.#listener = undefined
     await Promise.allSettled(cancelled)
-    await this.#link.close()
+    await this.#parts.link.close()
   }
 
   async #refuseClusterNode(): Promise<void> {
-    const url = await clusterUrl(this.#link, this.#names)
+    const url = await clusterUrl(this.#parts.link, this.#parts.names)
     if (url === undefined) return
     throw new InvalidArgumentError(
       `${this.name} is a node of a Redis Cluster: open ${url}, or pass a client that is connected to the cluster`,
@@ -218,19 +204,19 @@ export class RedisEngine implements Engine, RedisServer {
   /** The error for an operation with an invalid lock key, or on Cluster, with keys in several hash slots. */
   #refusalOf(operation: Enqueue | Commit): InvalidArgumentError | undefined {
     const isLock = operation.type === 'enqueue'
-    const taken = isLock && operation.request.claims.find(({ key }) => this.#names.isTaken(key))
-    if (taken) return this.#errors.taken(taken.key)
-    if (!this.#link.cluster) return undefined
+    const taken = isLock && operation.request.claims.find(({ key }) => this.#parts.names.isTaken(key))
+    if (taken) return this.#parts.errors.taken(taken.key)
+    if (!this.#parts.link.cluster) return undefined
     const read = isLock ? operation.read : undefined
     const [first, ...others] = [...(read?.keys ?? []), ...keysOf(operation)]
-    const spread = others.find(key => this.#names.group(key) !== this.#names.group(first!))
+    const spread = others.find(key => this.#parts.names.group(key) !== this.#parts.names.group(first!))
     if (spread === undefined) return undefined
-    return this.#errors.spread(isLock && !read ? 'lock' : 'transaction', first!, spread)
+    return this.#parts.errors.spread(isLock && !read ? 'lock' : 'transaction', first!, spread)
   }
 
   async #readBySlot(read: Read): Promise<ReadOutcome> {
-    const keysBySlot = groupedBy(read.keys, key => this.#names.group(key))
-    const idsBySlot = groupedBy(read.ids, ({ key }) => this.#names.group(key))
+    const keysBySlot = groupedBy(read.keys, key => this.#parts.names.group(key))
+    const idsBySlot = groupedBy(read.ids, ({ key }) => this.#parts.names.group(key))
     const values = new Map<string, Versioned>()
     const seen = new Map<RecordedId, boolean>()
     const parts = [...new Set([...keysBySlot.keys(), ...idsBySlot.keys()])].map(async slot => {
@@ -245,7 +231,7 @@ export class RedisEngine implements Engine, RedisServer {
 
   #send(operation: Operation, vote?: VoteTerms): Promise<unknown> {
     this.#requests.sending(operation)
-    return this.#calls.send(this.#names.group(keysOf(operation)[0]!), operation, vote)
+    return this.#calls.send(this.#parts.names.group(keysOf(operation)[0]!), operation, vote)
   }
 
   /**
@@ -253,7 +239,7 @@ export class RedisEngine implements Engine, RedisServer {
    * fail, their requests are due: an unreachable node of a cluster must not stop the signs to the others.
    */
   async #alive({ session, requests }: Alive): Promise<SignOutcome> {
-    const byGroup = groupedBy(requests, ({ claims }) => this.#names.group(claims[0]!.key))
+    const byGroup = groupedBy(requests, ({ claims }) => this.#parts.names.group(claims[0]!.key))
     const named: (readonly LockRequest[])[] = []
     const sent: Promise<unknown>[] = []
     for (const [group, together] of byGroup)
@@ -279,7 +265,7 @@ export class RedisEngine implements Engine, RedisServer {
   }
 
   async #sweepExpired({ keys }: SweepExpired): Promise<undefined> {
-    const byGroup = groupedBy(keys, key => this.#names.group(key))
+    const byGroup = groupedBy(keys, key => this.#parts.names.group(key))
     await Promise.all(
       [...byGroup].map(([group, together]) =>
         this.#calls.send(group, { type: 'sweepExpired', keys: together }),
@@ -295,14 +281,14 @@ export class RedisEngine implements Engine, RedisServer {
 
   #received(channel: string, text: string): void {
     if (this.#requests.message(channel, text)) return
-    this.#listener?.changed(this.#names.keyOfValue(channel)!)
+    this.#listener?.changed(this.#parts.names.keyOfValue(channel)!)
   }
 
   async #attempt<T>(task: () => Promise<T>): Promise<T> {
     try {
       return await task()
     } catch (error) {
-      const failure = this.#errors.ofCall(error)
+      const failure = this.#parts.errors.ofCall(error)
       if (failure instanceof IndeterminateError) this.#requests.answerLost()
       throw failure
     }

@@ -1,4 +1,3 @@
-import type { Clock } from '../../base/clock.js'
 import type { Enqueue, ExtendOrYield } from '../../engine/contract.js'
 import { arrivalsRead, SILENCE } from '../../engine/kit/after-silence.js'
 import { mayRepeat, showsOutcome } from '../../engine/kit/repetition.js'
@@ -6,13 +5,11 @@ import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { IndeterminateError, UnavailableError } from '../../base/errors.js'
 import type { VoteTerms } from './redis-server.js'
 import { CallArguments, type Caller, type ServerOperation } from './call.js'
-import type { CallErrors } from './call-errors.js'
 import type { Reply } from './clients/connection.js'
 import { ConnectionLostError } from './clients/failures.js'
-import type { Answered, RedisLink } from './clients/redis-link.js'
-import type { CodeCalls } from './code-calls.js'
-import type { HeldLayout } from './held-layout.js'
-import type { Group, Names } from './names.js'
+import type { Answered } from './clients/redis-link.js'
+import type { EngineParts } from './engine-parts.js'
+import type { Group } from './names.js'
 import { OperationFailure, outcomeOf } from './outcomes.js'
 import type { Replicas } from './replicas.js'
 import { runtimeTimers } from '../../base/runtime-timers.js'
@@ -23,18 +20,6 @@ import { runtimeTimers } from '../../base/runtime-timers.js'
  * each of the two would wait for the other.
  */
 const MAX_OPERATIONS = 16
-
-export interface TableCallsParts {
-  readonly link: RedisLink
-  readonly code: CodeCalls
-  readonly clock: Clock
-  readonly names: Names
-  readonly layout: HeldLayout
-  readonly errors: CallErrors
-  /** Undefined if no replicas have to confirm writes. */
-  readonly replicas: Replicas | undefined
-  readonly listener: CallListener
-}
 
 /** Receives the results of calls. */
 export interface CallListener {
@@ -66,7 +51,9 @@ interface Queue {
 
 /** Executes operations on the server. Those of one tick and one group are one call. */
 export class TableCalls {
-  readonly #parts: TableCallsParts
+  readonly #parts: EngineParts
+  readonly #replicas: Replicas | undefined
+  readonly #listener: CallListener
   #caller: Caller | undefined
   readonly #queues = new Map<string, Queue>()
   /**
@@ -77,8 +64,11 @@ export class TableCalls {
   /** When a reply last arrived, as clock time. */
   #heardAt = -Infinity
 
-  constructor(parts: TableCallsParts) {
+  /** @param replicas undefined if no replicas have to confirm writes. */
+  constructor(parts: EngineParts, replicas: Replicas | undefined, listener: CallListener) {
     this.#parts = parts
+    this.#replicas = replicas
+    this.#listener = listener
   }
 
   /** Begins to make calls for a session. */
@@ -117,7 +107,8 @@ export class TableCalls {
 
   /** @param lost the loss of the connection before the reply, if the operations are sent for the second time. */
   async #call(queue: Queue, batch: readonly Pending[], lost?: ConnectionLostError): Promise<void> {
-    const { clock, errors, link, listener, names, replicas } = this.#parts
+    const { clock, errors, link, names } = this.#parts
+    const [listener, replicas] = [this.#listener, this.#replicas]
     const call = new CallArguments(names, queue.group, this.#caller!)
     for (const { operation, vote } of batch) call.add(operation, vote)
     queue.inFlight++

@@ -29,6 +29,12 @@ function isPlain(reply: unknown): reply is string | number {
   return typeof reply === 'string' || typeof reply === 'number'
 }
 
+/** Returns the time in the answer to `TIME`: milliseconds since 1970. */
+export function timeOf(answer: Reply): number {
+  const [seconds, micros] = answer as readonly string[]
+  return Number(seconds) * 1000 + Number(micros) / 1000
+}
+
 /** An error reply of the server: a code in capitals, then a text. Errors of client packages begin differently. */
 const ERROR_REPLY = /^[A-Z][A-Z0-9]+( |$)/
 
