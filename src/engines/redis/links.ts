@@ -1,8 +1,7 @@
 import { systemClock } from '../../base/clock.js'
 import { ClusterLink } from './clients/cluster-link.js'
-import { DEFAULT_TIMEOUTS, type ClientPackage } from './clients/connection.js'
+import { DEFAULT_TIMEOUTS, placeOf, type ClientPackage } from './clients/connection.js'
 import { untilReady } from './clients/existing-commands.js'
-import { nodeName, placeOf } from './clients/node-name.js'
 import type { Existing } from './clients/detect-client.js'
 import type { LinkMaker } from './clients/redis-link.js'
 import { connectToMaster } from './clients/sentinel.js'
@@ -24,7 +23,7 @@ export function linkTo(
     const { seeds } = server
     const { tls } = seeds[0]!
     return new ClusterLink(parts, {
-      seeds: async () => seeds.map(({ host, port }) => nodeName(host, port)),
+      seeds: async () => seeds.map(({ host, port }) => `${host}:${port}`),
       rename: node => node,
       existing: () => undefined,
       connect: node => connect({ ...placeOf(node), tls }, login),

@@ -1,10 +1,9 @@
 import type { Clock } from '../../../base/clock.js'
 import type { ClusterAnswer } from './cluster-topology.js'
-import type { Connect, Timeouts } from './connection.js'
+import { placeOf, type Connect, type Timeouts } from './connection.js'
 import type { ExistingConnection } from './existing-client.js'
 import { ExistingCommands } from './existing-commands.js'
 import { ReconnectingConnection, assertReady } from './reconnecting-connection.js'
-import { placeOf } from './node-name.js'
 import type { ServerCommands } from './redis-link.js'
 
 /** Idle time after which the connections to a node without slots are closed, in milliseconds. */

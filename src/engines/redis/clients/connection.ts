@@ -22,6 +22,12 @@ export interface NetworkAddress {
 /** Network address, or path of a Unix socket. */
 export type Address = NetworkAddress | { readonly path: string }
 
+/** Returns the host and port of a server that is named `host:port`. */
+export function placeOf(name: string): { readonly host: string; readonly port: number } {
+  const colon = name.lastIndexOf(':')
+  return { host: name.slice(0, colon), port: Number(name.slice(colon + 1)) }
+}
+
 /** Credentials and database of a connection. */
 export interface Login {
   readonly username: string | undefined

@@ -1,7 +1,6 @@
-import type { Connect, Reply } from './connection.js'
+import { placeOf, type Connect, type Reply } from './connection.js'
 import type { ClientStatus, ExistingCluster, ExistingConnection, ExistingServer } from './existing-client.js'
 import { connectIoredis, PASSIVE_OPTIONS, type IoredisClient } from './ioredis-connection.js'
-import { nodeName, placeOf } from './node-name.js'
 import { plain } from './reply.js'
 
 interface NodePlace {
@@ -114,11 +113,11 @@ export class ExistingIoredis implements ExistingServer, ExistingConnection {
   }
 }
 
-function nameOf({ db, host, name, path, port, sentinels, tls }: ServerOptions): string {
+function nameOf({ db, name, path, sentinels, tls, ...place }: ServerOptions): string {
   if (path) return `redis+unix://${path}`
   const scheme = tls ? 'rediss' : 'redis'
-  if (!sentinels) return `${scheme}://${nodeName(host ?? 'localhost', port ?? 6379)}/${db ?? 0}`
-  const places = sentinels.map(sentinel => nodeName(sentinel.host ?? 'localhost', sentinel.port ?? 26_379))
+  if (!sentinels) return `${scheme}://${nodeName(place)}/${db ?? 0}`
+  const places = sentinels.map(sentinel => nodeName({ port: 26_379, ...sentinel }))
   return `${scheme}+sentinel://${places.join(',')}/${name ?? ''}`
 }
 
@@ -146,11 +145,11 @@ export class ExistingIoredisCluster implements ExistingCluster {
   }
 
   nodes(): readonly string[] {
-    return this.#cluster.nodes('master').map(nodeNameOf)
+    return this.#cluster.nodes('master').map(({ options }) => nodeName(options))
   }
 
   connection(node: string): ExistingIoredis | undefined {
-    const client = this.#cluster.nodes('all').find(each => nodeNameOf(each) === node)
+    const client = this.#cluster.nodes('all').find(({ options }) => nodeName(options) === node)
     this.#any = client ?? this.#any
     return client && new ExistingIoredis(client)
   }
@@ -158,7 +157,7 @@ export class ExistingIoredisCluster implements ExistingCluster {
   rename(node: string): string {
     const { natMap } = this.#cluster.options
     const mapped = typeof natMap === 'function' ? natMap(node) : natMap?.[node]
-    return mapped ? nodeName(mapped.host ?? 'localhost', mapped.port ?? 6379) : node
+    return mapped ? nodeName(mapped) : node
   }
 
   connect(node: string): Connect {
@@ -170,6 +169,6 @@ export class ExistingIoredisCluster implements ExistingCluster {
   }
 }
 
-function nodeNameOf({ options: { host = 'localhost', port = 6379 } }: IoredisServer): string {
-  return nodeName(host, port)
+function nodeName({ host = 'localhost', port = 6379 }: NodePlace): string {
+  return `${host}:${port}`
 }

@@ -1,6 +1,5 @@
-import type { Connect, Reply } from './connection.js'
+import { placeOf, type Connect, type Reply } from './connection.js'
 import type { ClientStatus, ExistingCluster, ExistingServer } from './existing-client.js'
-import { nodeName, placeOf } from './node-name.js'
 import {
   connectNodeRedis,
   PASSIVE_OPTIONS,
@@ -71,7 +70,7 @@ export class ExistingNodeRedis implements ExistingServer {
     this.keyPrefix = client._keyPrefix ?? ''
     this.name =
       path === undefined
-        ? `${tls === true ? 'rediss' : 'redis'}://${nodeName(host, port)}/${database}`
+        ? `${tls === true ? 'rediss' : 'redis'}://${host}:${port}/${database}`
         : `redis+unix://${path}`
   }
 
@@ -146,7 +145,7 @@ export class ExistingNodeRedisCluster implements ExistingCluster {
   #reachable(node: string): string {
     const { nodeAddressMap: map } = this.#cluster._options ?? {}
     const address = typeof map === 'function' ? map(node) : map?.[node]
-    return address ? nodeName(address.host, address.port) : node
+    return address ? `${address.host}:${address.port}` : node
   }
 
   #client(node: string): ExistingNodeRedis | undefined {
