@@ -1,7 +1,5 @@
-import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
-import { open } from '../../src/open.js'
-import { locks, queued, soFar, timed, until } from '../../packages/conformance/src/time.js'
+import { locks, queued, timed, until } from '../../packages/conformance/src/time.js'
 import { codeOf } from '../support/redis/outcome.js'
 import { RedisPlace, through } from '../support/redis/place.js'
 import type { Proxy } from '../../apps/chaos/servers/proxy.js'
@@ -91,74 +89,5 @@ describe.concurrent('the connection that wake-ups come on', () => {
       expect(took).toBeLessThan(SOON)
       await (await asked).release()
     }
-  })
-})
-
-describe.concurrent('a client of ioredis that keeps commands for later', () => {
-  async function given(here: RedisPlace, network: Proxy) {
-    const { host, port } = network
-    const client = new Redis({ host, port, retryStrategy: () => 20, maxRetriesPerRequest: null })
-    client.on('error', () => undefined)
-    const box = await open({ redis: client })
-    await box.mutex('practice').run(() => undefined)
-    return {
-      box,
-      client,
-      async [Symbol.asyncDispose]() {
-        client.disconnect()
-        await box.close()
-      },
-    }
-  }
-
-  test('does not send an old commit while another box holds the lock', async () => {
-    await using started = await start()
-    const { here, network, other } = started
-    await using user = await given(here, network)
-    const late = user.box.store('s').transaction(
-      ['key'],
-      async transaction => {
-        transaction.put('key', 'late')
-        network.target = undefined
-        network.cut()
-        await until('it is found out', () => user.client.status !== 'ready')
-      },
-      { lease: 1000 },
-    )
-    expect(await codeOf(late)).toBe('UNAVAILABLE')
-    const store = other.store('s')
-    await store.transaction(['key'], transaction => transaction.put('key', 'of the next'))
-    network.target = here.server.port
-    await until('it is back', () => user.client.status === 'ready')
-    await user.box.store('s').put('afterwards', 1)
-    expect(await store.get('key')).toMatchObject({ value: 'of the next' })
-  })
-
-  test('sends a commit again whose turn was handed on, and it is rejected', async () => {
-    await using started = await start()
-    const { here, network, other } = started
-    await using user = await given(here, network)
-    const late = codeOf(
-      user.box.store('s').transaction(
-        ['key'],
-        transaction => {
-          transaction.put('key', 'late')
-          network.requests = 'hold'
-        },
-        { lease: 1000 },
-      ),
-    )
-    await until('the commit is under way', () => network.withheldRequests > 0)
-    network.target = undefined
-    breakUp(network)
-    const store = other.store('s')
-    await store.transaction(['key'], transaction => transaction.put('key', 'of the next'))
-    expect(await soFar(late)).toBe('pending')
-    await here.server.command('CONFIG', 'RESETSTAT')
-    network.target = here.server.port
-    expect(await late).toBe('INDETERMINATE')
-    const { fcall } = await here.server.calls()
-    expect(fcall).toBeGreaterThan(0)
-    expect(await store.get('key')).toMatchObject({ value: 'of the next' })
   })
 })

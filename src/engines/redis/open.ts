@@ -4,7 +4,7 @@ import type { Engine } from '../../engine/contract.js'
 import { checkUrl } from '../../engine/kit/check-url.js'
 import { installedPackage } from './clients/installed-package.js'
 import { detectClient, type Existing } from './clients/detect-client.js'
-import { linkOver, linkTo, sharedLinkTo } from './links.js'
+import { linkOver, linkTo, shared } from './links.js'
 import { RedisEngine } from './redis-engine.js'
 import { redisOptions, type ExistingRedis, type RedisOptions } from './redis-options.js'
 import type { RedisServer } from './redis-server.js'
@@ -18,15 +18,28 @@ import { parseRedisUrl } from './redis-url.js'
 export async function openRedis(source: string | ExistingRedis): Promise<Engine> {
   if (typeof source === 'string') {
     const place = parseRedisUrl(source)
-    return new RedisEngine(sharedLinkTo(place, await installedPackage()), place.options, systemClock)
+    const { login, name, options, server } = place
+    const parts = {
+      key: JSON.stringify([name, server, login]),
+      name,
+      cluster: server.kind === 'cluster',
+      make: linkTo(place, await installedPackage()),
+    }
+    return new RedisEngine(shared(parts, options), options, systemClock)
   }
   const { existing, options } = existingOf(source)
-  return new RedisEngine(linkOver(existing), options, systemClock)
+  const parts = {
+    key: source.redis,
+    name: existing.client.name,
+    cluster: existing.kind === 'cluster',
+    make: linkOver(existing),
+  }
+  return new RedisEngine(shared(parts, options), options, systemClock)
 }
 
 /**
  * Opens one of several independent servers, for an engine that keeps its locks on a number of them. It has connections
- * of its own, except that it sends commands over an existing client of ioredis.
+ * of its own.
  *
  * ```ts
  * const server = await openRedisServer('redis://localhost:6379/0?prefix=app:')

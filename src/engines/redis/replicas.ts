@@ -1,5 +1,5 @@
 import type { Reply } from './clients/connection.js'
-import type { Answered, ServerCommands } from './clients/redis-link.js'
+import type { Answered } from './clients/redis-link.js'
 
 /** Time limit for replicas to confirm a write, in milliseconds. */
 const PATIENCE = 1000
@@ -13,7 +13,7 @@ export interface Missed {
 /** Checks whether enough replicas have the writes of servers. */
 export class Replicas {
   readonly #least: number
-  readonly #waits = new WeakMap<ServerCommands, Waits>()
+  readonly #waits = new WeakMap<Answered['server'], Waits>()
 
   /** @param least minimum number of replicas. */
   constructor(least: number) {
@@ -42,7 +42,7 @@ export class Replicas {
    * Sends `WAIT` to one server, one at a time. Until the server has answered, it executes nothing else that comes over
    * the connection. So all calls that need an answer meanwhile share the next `WAIT`.
    */
-  #ask(server: ServerCommands): Promise<Reply> {
+  #ask(server: Answered['server']): Promise<Reply> {
     const waits = this.#waits.get(server) ?? { current: Promise.resolve(), next: undefined }
     this.#waits.set(server, waits)
     waits.next ??= waits.current.then(() => {

@@ -121,16 +121,14 @@ export class TableCalls {
       const answers = answersIn(answered.reply)
       const lasting = batch.filter(({ operation }, index) => replicas && mustLast(operation, answers[index]!))
       const missed = lasting.length > 0 ? await replicas?.missed(answered) : undefined
-      // If a repeated call finds a request gone, its first execution may be the reason. A client package may also
-      // repeat a call by itself.
-      const twice = lost !== undefined || answered.server.epoch !== answered.epoch
       // mutant: repeated-reply-without-look
-      if (twice) listener.answerLost()
+      if (lost) listener.answerLost()
       for (const [index, pending] of batch.entries()) {
         const { operation, resolve, reject } = pending
         const outcome = outcomeOf(operation, answers[index]!)
         if (outcome instanceof OperationFailure) reject(errors.refused(operation, outcome))
-        else if (twice && isDoubtful(operation, outcome)) reject(errors.twice(operation))
+        // If a repeated call finds a request gone, its first execution may be the reason.
+        else if (lost && isDoubtful(operation, outcome)) reject(errors.twice(operation))
         else {
           // The server has executed it, even if too few replicas have it.
           const settled = listener.settled(queue.group, operation, outcome)

@@ -6,7 +6,6 @@ type OnMessage = (text: string, channel: string) => void
 /** The part of a client of node-redis that the engine uses, the same in versions 5 and 6. */
 export interface NodeRedisClient {
   readonly isOpen: boolean
-  readonly isReady: boolean
   connect(): Promise<unknown>
   destroy(): void
   duplicate(options: object): NodeRedisClient

@@ -1,11 +1,10 @@
 import type { Clock } from '../../../base/clock.js'
 import { Reconnector } from '../../../engine/kit/reconnector.js'
 import type { UnavailableError } from '../../../base/errors.js'
+import { runtimeTimers } from '../../../base/runtime-timers.js'
 import type { Connect, Connection, Timeouts, Reply } from './connection.js'
 import { isDemoted, sendFailure, unanswered, unreachable, unsent } from './failures.js'
 import { InFlight } from './in-flight.js'
-import { Reconnecting } from './reconnecting.js'
-import type { ServerCommands } from './redis-link.js'
 
 export interface LastingConnectionParts {
   /** For errors and logs: the address without passwords. */
@@ -33,7 +32,7 @@ export async function assertReady(connection: Connection): Promise<void> {
  * A connection to one server, which is replaced when it is lost. Commands are never kept for later or sent twice.
  * Without pending commands, it does not keep the process alive.
  */
-export class ReconnectingConnection implements ServerCommands {
+export class ReconnectingConnection {
   readonly #parts: LastingConnectionParts
   readonly #inFlight: InFlight
   readonly #connections: Reconnector<Connection>
@@ -42,7 +41,7 @@ export class ReconnectingConnection implements ServerCommands {
   #epoch = 0
   /** Why there is no connection. */
   #failure: unknown
-  readonly #reconnecting = new Reconnecting()
+  #reconnecting: Promise<void> | undefined
 
   constructor(parts: LastingConnectionParts) {
     this.#parts = parts
@@ -54,17 +53,17 @@ export class ReconnectingConnection implements ServerCommands {
     this.#connections = new Reconnector(() => this.#connectOnce(), parts.clock)
   }
 
-  /** Number of connections that became ready. */
+  /** Number of connections that became ready; 0 before the first one. */
   get epoch(): number {
     return this.#epoch
   }
 
-  get isOver(): boolean {
-    return this.#connections.isClosed
-  }
-
+  /**
+   * Settles when the first attempts to connect after a loss have ended; undefined if there is nothing to wait for. The
+   * server may be reachable all the time: connections also break while this process is frozen.
+   */
   get reconnecting(): Promise<void> | undefined {
-    return this.#reconnecting.now
+    return this.#reconnecting
   }
 
   get isReady(): boolean {
@@ -76,7 +75,7 @@ export class ReconnectingConnection implements ServerCommands {
    * @throws UnavailableError when the attempt to connect fails
    */
   async connect(): Promise<void> {
-    if (this.isOver) return unsent(this.#notConnected())
+    if (this.#connections.isClosed) return unsent(this.#notConnected())
     try {
       await this.#connections.get()
     } catch {
@@ -84,6 +83,10 @@ export class ReconnectingConnection implements ServerCommands {
     }
   }
 
+  /**
+   * Sends commands one right after the other over the same connection, and resolves with the reply to the last one.
+   * Rejects as {@link RedisLink.command} says.
+   */
   send(...commands: readonly (readonly string[])[]): Promise<Reply> {
     return this.with(connection => {
       for (const command of commands.slice(0, -1)) connection.send(command).catch(() => undefined)
@@ -129,7 +132,7 @@ export class ReconnectingConnection implements ServerCommands {
     } catch (error) {
       attempt.abort(error)
       this.#failure = error
-      if (this.#epoch > 0 && !this.isOver) failed?.()
+      if (this.#epoch > 0 && !this.#connections.isClosed) failed?.()
       throw error
     } finally {
       timer.cancel()
@@ -173,7 +176,13 @@ export class ReconnectingConnection implements ServerCommands {
     const attempt = this.connect()
       .catch(() => this.connect())
       .catch(() => undefined)
-    this.#reconnecting.begin(attempt)
+    this.#reconnecting = attempt
+    const over = (): void => {
+      // The new connection may have been lost by now.
+      if (this.#reconnecting === attempt) this.#reconnecting = undefined
+    }
+    // Later calls wait, too, until those that have waited are sent, so that all keep their order.
+    void attempt.then(() => runtimeTimers.setImmediate(over))
   }
 
   #failed(error: unknown): unknown {

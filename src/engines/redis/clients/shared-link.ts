@@ -4,11 +4,11 @@ import { unreachable, unsent } from './failures.js'
 import type { Answered, LinkListener, LinkMaker, RedisLink } from './redis-link.js'
 
 /** The shared links in use, by their keys. */
-const inUse = new Map<string, SharedLink>()
+const inUse = new Map<unknown, SharedLink>()
 
 export interface SharedLinkParts {
-  /** Identifies the servers, the user and the password: links with the same key share their connections. */
-  readonly key: string
+  /** Identifies the servers, the user and the password, or the client: links with the same key share connections. */
+  readonly key: unknown
   readonly name: string
   readonly cluster: boolean
   /** Creates the shared link. */
@@ -27,7 +27,7 @@ export function sharedLink(parts: SharedLinkParts): LinkMaker {
 /** The link that several engines share. Sends each of them the messages of its channels. */
 class SharedLink {
   readonly link: RedisLink
-  readonly #key: string
+  readonly #key: unknown
   readonly #users = new Set<LinkListener>()
   readonly #subscribers = new Map<string, Set<LinkListener>>()
 
