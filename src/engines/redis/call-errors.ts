@@ -146,10 +146,10 @@ export class CallErrors {
   }
 
   #unreadableStore(name: string, title: string | undefined): Error {
-    const value = this.#names.keyOfValue(name)
+    const value = this.#names.keyOf('value', name)
     if (value !== undefined)
       return this.#unreadable(`the value of ${value}`, name, value, undefined, DamagedValueError)
-    const ids = this.#names.keyOfIds(name)
+    const ids = this.#names.keyOf('ids', name)
     if (ids !== undefined) return this.#unreadable(`the ids recorded with ${ids}`, name, ids)
     return this.#unreadable('the lock table', name, title)
   }

@@ -26,12 +26,12 @@ export class RedisLimits {
     this.#parts = parts
   }
 
-  /** @param key the Redis key of the limiter. Rejects as the link does. */
-  async reservePermits(key: string, request: ReservePermits): Promise<PermitReservation> {
+  /** Rejects as the link does, or if the limiter can't be read. */
+  async reservePermits(request: ReservePermits): Promise<PermitReservation> {
     const { answer, earliest, latest } = await sentAgain(isAgain => {
       // Permits that the first call has reserved count as used. Permits must not be returned twice.
       const sent = isAgain ? { ...request, returns: [] } : request
-      return this.#run(DECISION, key, limitArguments(++this.#calls, sent, Date.now()))
+      return this.#run(DECISION, request.limiter, limitArguments(++this.#calls, sent, Date.now()))
     })
     const reserved = reservedOf(answer, request)
     if (!reserved) {
@@ -44,9 +44,9 @@ export class RedisLimits {
     return { reserved, earliest, latest }
   }
 
-  /** Describes a limiter. @param key its Redis key. @returns undefined when it has no effect. */
-  async report(limiter: string, key: string): Promise<KeptLimiter | undefined> {
-    const { answer } = await sentAgain(() => this.#run(LOOK, key, []))
+  /** Describes a limiter. Rejects as {@link reservePermits} does. @returns undefined when it has no effect. */
+  async report(limiter: string): Promise<KeptLimiter | undefined> {
+    const { answer } = await sentAgain(() => this.#run(LOOK, limiter, []))
     const [pausedFor, flat, waiting] = answer as readonly [
       string,
       readonly (string | number)[],
@@ -63,13 +63,18 @@ export class RedisLimits {
 
   async #run(
     code: ServerCode,
-    key: string,
+    limiter: string,
     args: readonly string[],
   ): Promise<{ readonly answer: Reply; readonly earliest: number; readonly latest: number }> {
-    const { clock, code: calls } = this.#parts
+    const { clock, code: calls, errors, names } = this.#parts
+    const key = names.limit(limiter)
     const earliest = clock.now()
-    const { reply } = await calls.call(key, code, ['1', key, ...args])
-    return { answer: reply, earliest, latest: clock.now() }
+    try {
+      const { reply } = await calls.call(key, code, ['1', key, ...args])
+      return { answer: reply, earliest, latest: clock.now() }
+    } catch (error) {
+      throw errors.ofLimit(error, limiter)
+    }
   }
 }
 

@@ -82,19 +82,17 @@ export class Operator {
     const first = new FirstKeys(list)
     // Finds keys of every type, so that a value that another program has replaced is also listed.
     await this.#eachName(names.valuePattern(list.prefix), [], name => {
-      const key = names.keyOfValue(name)
+      const key = names.keyOf('value', name)
       if (key !== undefined) first.add(key)
     })
     return first.inOrder()
   }
 
-  /** The limiters for which `isMeant` is true, and the Redis key of each. */
-  async limiters(isMeant: (limiter: string) => boolean): Promise<readonly (readonly [string, string])[]> {
-    const found = await this.#scan(this.#parts.names.limitsPattern, 'string')
-    return found.flatMap(name => {
-      const limiter = this.#parts.names.limiterOf(name)
-      return limiter !== undefined && isMeant(limiter) ? [[limiter, name] as const] : []
-    })
+  /** The limiters for which `isMeant` is true. */
+  async limiters(isMeant: (limiter: string) => boolean): Promise<string[]> {
+    const { names } = this.#parts
+    const found = await this.#scan(names.limitsPattern, 'string')
+    return found.flatMap(name => names.keyOf('limit', name) ?? []).filter(isMeant)
   }
 
   /** Removes all requests of a session. @returns the number of removed requests */

@@ -136,39 +136,21 @@ export class RedisEngine implements Engine, RedisServer {
     }
   }
 
-  async wallClock(): Promise<number> {
-    if (!this.#listener) throw boxClosed(this.name)
+  wallClock(): Promise<number> {
     // Without a key, all processes ask the same server of a Cluster.
     return this.#attempt(async () => timeOf(await sentAgain(() => this.#parts.link.command('', ['TIME']))))
   }
 
-  async reservePermits(request: ReservePermits): Promise<PermitReservation> {
-    if (!this.#listener) throw boxClosed(this.name)
-    const { limiter } = request
-    return this.#attempt(async () => {
-      try {
-        return await this.#limits.reservePermits(this.#parts.names.limit(limiter), request)
-      } catch (error) {
-        throw this.#parts.errors.ofLimit(error, limiter)
-      }
-    })
+  reservePermits(request: ReservePermits): Promise<PermitReservation> {
+    return this.#attempt(() => this.#limits.reservePermits(request))
   }
 
   limiters(isMeant: (limiter: string) => boolean): Promise<readonly KeptLimiter[]> {
-    if (!this.#listener) return Promise.reject(boxClosed(this.name))
     return this.#attempt(async () => {
       const found = await this.#operator.limiters(isMeant)
-      const reports = await Promise.all(found.map(([limiter, key]) => this.#report(limiter, key)))
+      const reports = await Promise.all(found.map(limiter => this.#limits.report(limiter)))
       return reports.filter(report => report !== undefined)
     })
-  }
-
-  async #report(limiter: string, key: string): Promise<KeptLimiter | undefined> {
-    try {
-      return await this.#limits.report(limiter, key)
-    } catch (error) {
-      throw this.#parts.errors.ofLimit(error, limiter)
-    }
   }
 
   async reports(inspect: Inspect): Promise<readonly IdentifiedReport[]> {
@@ -281,10 +263,11 @@ export class RedisEngine implements Engine, RedisServer {
 
   #received(channel: string, text: string): void {
     if (this.#requests.message(channel, text)) return
-    this.#listener?.changed(this.#parts.names.keyOfValue(channel)!)
+    this.#listener?.changed(this.#parts.names.keyOf('value', channel)!)
   }
 
   async #attempt<T>(task: () => Promise<T>): Promise<T> {
+    if (!this.#listener) throw boxClosed(this.name)
     try {
       return await task()
     } catch (error) {
