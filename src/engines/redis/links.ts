@@ -7,9 +7,7 @@ import { unreachable } from './clients/failures.js'
 import type { Existing } from './clients/detect-client.js'
 import type { LinkMaker, LinkParts } from './clients/redis-link.js'
 import { connectToMaster } from './clients/sentinel.js'
-import { sharedLink, type SharedLinkParts } from './clients/shared-link.js'
 import { ServerLink } from './clients/server-link.js'
-import type { RedisOptions } from './redis-options.js'
 import type { RedisPlace } from './redis-url.js'
 
 /** How often the state of a connecting client is checked, in milliseconds. */
@@ -66,12 +64,4 @@ async function nodesOf(
       )
     await pause(LOOK, clock)
   }
-}
-
-/**
- * Makes links that share their connections with other links of the same key. With `minReplicas`, each link has its own
- * connections, because a server that waits for replicas executes nothing else on the same connection.
- */
-export function shared(parts: SharedLinkParts, { minReplicas }: Required<RedisOptions>): LinkMaker {
-  return minReplicas > 0 ? parts.make : sharedLink(parts)
 }

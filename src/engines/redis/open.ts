@@ -3,8 +3,9 @@ import { InvalidArgumentError, shown } from '../../base/errors.js'
 import type { Engine } from '../../engine/contract.js'
 import { checkUrl } from '../../engine/kit/check-url.js'
 import { installedPackage } from './clients/installed-package.js'
-import { detectClient, type Existing } from './clients/detect-client.js'
-import { linkOver, linkTo, shared } from './links.js'
+import { detectClient } from './clients/detect-client.js'
+import { sharedLink, type SharedLinkParts } from './clients/shared-link.js'
+import { linkOver, linkTo } from './links.js'
 import { RedisEngine } from './redis-engine.js'
 import { redisOptions, type ExistingRedis, type RedisOptions } from './redis-options.js'
 import type { RedisServer } from './redis-server.js'
@@ -16,25 +17,10 @@ import { parseRedisUrl } from './redis-url.js'
  * package is installed
  */
 export async function openRedis(source: string | ExistingRedis): Promise<Engine> {
-  if (typeof source === 'string') {
-    const place = parseRedisUrl(source)
-    const { login, name, options, server } = place
-    const parts = {
-      key: JSON.stringify([name, server, login]),
-      name,
-      cluster: server.kind === 'cluster',
-      make: linkTo(place, await installedPackage()),
-    }
-    return new RedisEngine(shared(parts, options), options, systemClock)
-  }
-  const { existing, options } = existingOf(source)
-  const parts = {
-    key: source.redis,
-    name: existing.client.name,
-    cluster: existing.kind === 'cluster',
-    make: linkOver(existing),
-  }
-  return new RedisEngine(shared(parts, options), options, systemClock)
+  const { options, ...link } = await sourceOf(source)
+  // A server that waits for replicas executes nothing else on the same connection.
+  const makeLink = options.minReplicas > 0 ? link.make : sharedLink(link)
+  return new RedisEngine(makeLink, options, systemClock)
 }
 
 /**
@@ -48,30 +34,40 @@ export async function openRedis(source: string | ExistingRedis): Promise<Engine>
  * Redisson, in which a held key has no number; MissingPackageError when no client package is installed
  */
 export async function openRedisServer(source: string | ExistingRedis): Promise<RedisServer> {
-  if (typeof source === 'string') {
-    checkUrl(source)
-    const place = parseRedisUrl(source)
-    checkServer(place.name, place.server.kind, place.options)
-    return new RedisEngine(linkTo(place, await installedPackage()), place.options, systemClock)
-  }
-  const { existing, options } = existingOf(source)
-  checkServer('redis', existing.kind, options)
-  return new RedisEngine(linkOver(existing), options, systemClock)
+  if (typeof source === 'string') checkUrl(source)
+  const { cluster, make, name, options } = await sourceOf(source)
+  const what = typeof source === 'string' ? name : 'redis'
+  if (cluster) throw new InvalidArgumentError(`${what} must be a single server, not a cluster`)
+  if (options.layout !== 'string')
+    throw new InvalidArgumentError(`${what} must have layout 'string', not ${shown(options.layout)}`)
+  return new RedisEngine(make, options, systemClock)
 }
 
-function existingOf({ redis, ...more }: ExistingRedis): {
-  existing: Existing
-  options: Required<RedisOptions>
-} {
+async function sourceOf(
+  source: string | ExistingRedis,
+): Promise<SharedLinkParts & { options: Required<RedisOptions> }> {
+  if (typeof source === 'string') {
+    const place = parseRedisUrl(source)
+    const { login, name, options, server } = place
+    const make = linkTo(place, await installedPackage())
+    return {
+      key: JSON.stringify([name, server, login]),
+      name,
+      cluster: server.kind === 'cluster',
+      make,
+      options,
+    }
+  }
+  const { redis, ...more } = source
   const options = redisOptions(more)
   const existing = detectClient(redis)
-  // The engine adds the client's key prefix itself, because the client does not add it in channels and calls.
-  return { existing, options: { ...options, prefix: existing.client.keyPrefix + options.prefix } }
-}
-
-/** @throws InvalidArgumentError for a cluster, and for the layout of Redisson */
-function checkServer(source: string, kind: string, { layout }: Required<RedisOptions>): void {
-  if (kind === 'cluster') throw new InvalidArgumentError(`${source} must be a single server, not a cluster`)
-  if (layout !== 'string')
-    throw new InvalidArgumentError(`${source} must have layout 'string', not ${shown(layout)}`)
+  const { keyPrefix, name } = existing.client
+  return {
+    key: redis,
+    name,
+    cluster: existing.kind === 'cluster',
+    make: linkOver(existing),
+    // The engine adds the client's key prefix itself, because the client does not add it in channels and calls.
+    options: { ...options, prefix: keyPrefix + options.prefix },
+  }
 }

@@ -94,8 +94,14 @@ export class RedisEngine implements Engine, RedisServer {
 
   /** @throws InvalidArgumentError when the server is a node of a cluster; UnavailableError */
   async join(member: SessionInfo, listener: Listener): Promise<void> {
-    await this.#parts.link.connect()
-    await this.#refuseClusterNode()
+    const { link, names } = this.#parts
+    await link.connect()
+    const url = await clusterUrl(link, names)
+    if (url !== undefined)
+      throw new InvalidArgumentError(
+        `${this.name} is a node of a Redis Cluster: open ${url}, or pass a client that is connected to the cluster`,
+        { engine: this.name },
+      )
     this.#calls.begin({ member, memberText: heldText(member) })
     this.#requests.begin(member.session, listener)
     this.#listener = listener
@@ -172,15 +178,6 @@ export class RedisEngine implements Engine, RedisServer {
     this.#listener = undefined
     await Promise.allSettled(cancelled)
     await this.#parts.link.close()
-  }
-
-  async #refuseClusterNode(): Promise<void> {
-    const url = await clusterUrl(this.#parts.link, this.#parts.names)
-    if (url === undefined) return
-    throw new InvalidArgumentError(
-      `${this.name} is a node of a Redis Cluster: open ${url}, or pass a client that is connected to the cluster`,
-      { engine: this.name },
-    )
   }
 
   /** The error for an operation with an invalid lock key, or on Cluster, with keys in several hash slots. */

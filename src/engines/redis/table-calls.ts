@@ -7,7 +7,6 @@ import type { VoteTerms } from './redis-server.js'
 import { CallArguments, type Caller, type ServerOperation } from './call.js'
 import type { Reply } from './clients/connection.js'
 import { ConnectionLostError } from './clients/failures.js'
-import type { Answered } from './clients/redis-link.js'
 import type { EngineParts } from './engine-parts.js'
 import type { Group } from './names.js'
 import { OperationFailure, outcomeOf } from './outcomes.js'
@@ -107,7 +106,7 @@ export class TableCalls {
 
   /** @param lost the loss of the connection before the reply, if the operations are sent for the second time. */
   async #call(queue: Queue, batch: readonly Pending[], lost?: ConnectionLostError): Promise<void> {
-    const { clock, errors, link, names } = this.#parts
+    const { clock, code, errors, layout, link, names } = this.#parts
     const [listener, replicas] = [this.#listener, this.#replicas]
     const call = new CallArguments(names, queue.group, this.#caller!)
     for (const { operation, vote } of batch) call.add(operation, vote)
@@ -116,7 +115,9 @@ export class TableCalls {
       // They can't be sent again, so first find out whether the connection has ended.
       if (clock.now() - this.#heardAt > SILENCE && batch.some(({ operation }) => !maySendAgain(operation)))
         await this.#holding(arrivalsRead())
-      const answered = await this.#evaluate(queue.group, call)
+      const route = queue.group.numbers
+      // mutant: lost-code-overtaken
+      const answered = await code.call(route, layout.code, call.all(), again => this.#holding(again))
       this.#heardAt = clock.now()
       const answers = answersIn(answered.reply)
       const lasting = batch.filter(({ operation }, index) => replicas && mustLast(operation, answers[index]!))
@@ -161,12 +162,6 @@ export class TableCalls {
       if (queue.inFlight === 0 && queue.pending.size === 0 && link.cluster)
         this.#queues.delete(queue.group.numbers)
     }
-  }
-
-  async #evaluate(group: Group, call: CallArguments): Promise<Answered> {
-    const { code, layout } = this.#parts
-    // mutant: lost-code-overtaken
-    return code.call(group.numbers, layout.code, call.all(), again => this.#holding(again))
   }
 
   /** Makes later calls wait until a task has settled. They continue after the callers that await the task itself. */

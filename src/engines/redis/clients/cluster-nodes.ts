@@ -1,7 +1,7 @@
-import type { Clock } from '../../../base/clock.js'
 import type { ClusterAnswer } from './cluster-topology.js'
-import { placeOf, type Connect, type Timeouts } from './connection.js'
-import { ReconnectingConnection, assertReady } from './reconnecting-connection.js'
+import { placeOf, type Connect } from './connection.js'
+import { ReconnectingConnection } from './reconnecting-connection.js'
+import type { LinkParts } from './redis-link.js'
 
 /** Idle time after which the connections to a node without slots are closed, in milliseconds. */
 const IDLE = 60_000
@@ -17,13 +17,10 @@ export interface ClusterAccess {
   connect(node: string): Connect
 }
 
-export interface ClusterNodesParts {
-  readonly name: string
+export interface ClusterNodesParts extends LinkParts {
   readonly access: ClusterAccess
   /** Called when a connection was lost, and after each failed attempt to reconnect. */
   readonly failed: () => void
-  readonly clock: Clock
-  readonly timeouts: Timeouts
 }
 
 interface Node {
@@ -103,7 +100,6 @@ export class ClusterNodes {
       ...this.#parts,
       name: `${name} (${node})`,
       connect,
-      prepare: assertReady,
     })
   }
 }

@@ -10,8 +10,8 @@ export interface LastingConnectionParts {
   /** For errors and logs: the address without passwords. */
   readonly name: string
   readonly connect: Connect
-  /** Makes a new connection ready. A rejection ends the connection. */
-  readonly prepare: (connection: Connection) => Promise<void>
+  /** Makes a new connection ready. A rejection ends the connection. Default: a `PING`. */
+  readonly prepare?: (connection: Connection) => Promise<void>
   /** Called when a connection is ready. */
   readonly ready?: (isFirst: boolean) => void
   /** Called when a connection was lost, and after each failed attempt to reconnect. */
@@ -24,7 +24,7 @@ export interface LastingConnectionParts {
 }
 
 /** Rejects when the server requires a password, still loads its data, or has lost its master. */
-export async function assertReady(connection: Connection): Promise<void> {
+async function assertReady(connection: Connection): Promise<void> {
   await connection.send(['PING'])
 }
 
@@ -141,7 +141,7 @@ export class ReconnectingConnection {
   }
 
   async #make(attempt: AbortController): Promise<Connection> {
-    const { connect, message, timeouts, prepare, ready } = this.#parts
+    const { connect, message, timeouts, prepare = assertReady, ready } = this.#parts
     const { signal } = attempt
     const made: { connection?: Connection } = {}
     const listener = {

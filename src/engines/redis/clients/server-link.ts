@@ -1,5 +1,5 @@
 import type { Connect, Reply } from './connection.js'
-import { ReconnectingConnection, assertReady } from './reconnecting-connection.js'
+import { ReconnectingConnection } from './reconnecting-connection.js'
 import type { Answered, LinkParts, RedisLink } from './redis-link.js'
 import { Subscriptions } from './subscriptions.js'
 
@@ -13,7 +13,7 @@ export class ServerLink implements RedisLink {
   constructor(parts: LinkParts, connect: Connect) {
     this.name = parts.name
     const demoted = (): void => this.#subscriptions.reconnect(new Error('the server is no longer the master'))
-    this.#commands = new ReconnectingConnection({ ...parts, connect, prepare: assertReady, demoted })
+    this.#commands = new ReconnectingConnection({ ...parts, connect, demoted })
     this.#subscriptions = new Subscriptions({ ...parts, connect, sharded: false })
   }
 
