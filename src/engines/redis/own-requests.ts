@@ -30,6 +30,9 @@ const LOST_PAUSE = 100
  */
 const CHECK_IN_UNSUBSCRIBED = CLAIM_WINDOW / 2
 
+/** The words of messages that the listener receives. */
+const HINTS = ['wake', 'lost', 'contended', 'reserved'] as const
+
 /** The known state of a request of this session. */
 interface Own {
   readonly request: LockRequest
@@ -51,11 +54,11 @@ export class OwnRequests {
   readonly #late: LateRequests
   readonly #own = new Map<string, Own>()
   #sweepAt = MIN_SWEPT
-  /** The channels with messages about these requests, and those of the channels that are subscribed. */
-  readonly #channels = new Set<string>()
-  readonly #subscribed = new Set<string>()
-  /** The channels whose subscription is under way, which takes several round trips. */
-  readonly #entering = new Set<string>()
+  /**
+   * The channels with messages about these requests, and the state of their subscriptions. One that is under way takes
+   * several round trips.
+   */
+  readonly #channels = new Map<string, 'under way' | 'failed' | 'subscribed'>()
   #session = ''
   #listener: Listener | undefined
   /** Lets all waiters check in after a lost answer. */
@@ -136,12 +139,16 @@ export class OwnRequests {
   /** Subscribes to messages about requests. Then lets all waiters check in, because earlier messages were missed. */
   async listen(group: Group): Promise<void> {
     const channel = group.channels + this.#session
-    if (this.#subscribed.has(channel)) return
-    this.#channels.add(channel)
-    this.#entering.add(channel)
-    await this.#parts.link.subscribe(channel).finally(() => this.#entering.delete(channel))
-    if (this.#subscribed.has(channel)) return
-    this.#subscribed.add(channel)
+    if (this.#channels.get(channel) === 'subscribed') return
+    this.#channels.set(channel, 'under way')
+    try {
+      await this.#parts.link.subscribe(channel)
+    } catch (error) {
+      this.#channels.set(channel, 'failed')
+      throw error
+    }
+    if (this.#channels.get(channel) === 'subscribed') return
+    this.#channels.set(channel, 'subscribed')
     // mutant: hints-before-subscription-lost
     this.lookAtAll()
   }
@@ -160,20 +167,10 @@ export class OwnRequests {
   /** Handles a message from the code to a session: a word, and the ID or key that it is about. */
   hint(text: string): void {
     const space = text.indexOf(' ')
-    const about = text.slice(space + 1)
-    switch (text.slice(0, space)) {
-      case 'wake':
-        return this.#listener?.wake(about)
-      case 'lost':
-        return this.#listener?.lost(about)
-      case 'contended':
-        return this.#listener?.contended(about)
-      case 'reserved':
-        return this.#listener?.reserved(about)
-      case 'foreign':
-        return this.#followFreed(about, true)
-      default:
-    }
+    const [word, about] = [text.slice(0, space), text.slice(space + 1)]
+    const hint = HINTS.find(each => each === word)
+    if (hint) this.#listener?.[hint](about)
+    else if (word === 'foreign') this.#followFreed(about, true)
   }
 
   /**
@@ -233,7 +230,7 @@ export class OwnRequests {
     }
     // If the subscription fails, a waiter still checks in by itself, and the next waiter tries to subscribe again.
     this.listen(group).catch(() => undefined)
-    if (!this.#entering.has(group.channels + this.#session)) return status
+    if (this.#channels.get(group.channels + this.#session) !== 'under way') return status
     return { ...status, checkInAfter: Math.min(status.checkInAfter, CHECK_IN_UNSUBSCRIBED) }
   }
 
@@ -243,7 +240,7 @@ export class OwnRequests {
     if (!own) return false
     const { alone } = own
     alone?.cancel()
-    if (this.#subscribed.has(group.channels + this.#session)) {
+    if (this.#channels.get(group.channels + this.#session) === 'subscribed') {
       own.alone = this.#parts.clock.after(ALONE_FOR, () => this.#listener?.contended(id), false)
       return true
     }
