@@ -4,7 +4,6 @@ import type { UnavailableError } from '../../../base/errors.js'
 import { runtimeTimers } from '../../../base/runtime-timers.js'
 import type { Connect, Connection, Timeouts, Reply } from './connection.js'
 import { isDemoted, sendFailure, unanswered, unreachable, unsent } from './failures.js'
-import { InFlight } from './in-flight.js'
 
 export interface LastingConnectionParts {
   /** For errors and logs: the address without passwords. */
@@ -34,7 +33,8 @@ async function assertReady(connection: Connection): Promise<void> {
  */
 export class ReconnectingConnection {
   readonly #parts: LastingConnectionParts
-  readonly #inFlight: InFlight
+  /** Number of commands that wait for their answers. */
+  #waiting = 0
   readonly #connections: Reconnector<Connection>
   /** The attempt to connect that is under way. */
   #attempt: AbortController | undefined
@@ -45,11 +45,6 @@ export class ReconnectingConnection {
 
   constructor(parts: LastingConnectionParts) {
     this.#parts = parts
-    this.#inFlight = new InFlight(parts.clock, parts.timeouts.answer, {
-      busy: () => this.#connections.now?.keepAlive(true),
-      idle: () => this.#connections.now?.keepAlive(false),
-      late: () => this.#tooLate(),
-    })
     this.#connections = new Reconnector(() => this.#connectOnce(), parts.clock)
   }
 
@@ -98,7 +93,7 @@ export class ReconnectingConnection {
   with<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result> {
     const connection = this.#connections.now
     if (connection === undefined) return unsent(this.#notConnected())
-    return this.#inFlight.follow(work(connection), error => this.#failed(error))
+    return this.#follow(work(connection))
   }
 
   /** Drops the connection, as if it had been lost, so that a new one is made. */
@@ -157,18 +152,44 @@ export class ReconnectingConnection {
     await prepare(made.connection)
     // mutant: lost-while-prepared
     signal.throwIfAborted()
-    made.connection.keepAlive(this.#inFlight.size > 0)
+    made.connection.keepAlive(this.#waiting > 0)
     this.#epoch++
     ready?.(this.#epoch === 1)
     return made.connection
   }
 
-  #tooLate(): unknown {
-    const { name, timeouts } = this.#parts
-    const error = unanswered(name, timeouts.answer)
-    // A new connection shows whether the server can be reached.
-    this.drop(error)
-    return error
+  /** Settles as the answer does, or rejects when it is late. */
+  #follow<Answer>(answer: Promise<Answer>): Promise<Answer> {
+    const { clock, name, timeouts } = this.#parts
+    return new Promise((resolve, reject) => {
+      let isSettled = false
+      const settle = (): boolean => {
+        if (isSettled) return false
+        isSettled = true
+        timer.cancel()
+        if (--this.#waiting === 0) this.#connections.now?.keepAlive(false)
+        return true
+      }
+      const expire = (): void => {
+        if (!settle()) return
+        const error = unanswered(name, timeouts.answer)
+        // A new connection shows whether the server can be reached.
+        this.drop(error)
+        reject(error)
+      }
+      // After the process was frozen, the timer is due before the answer that has arrived is read. So the answer is
+      // read first.
+      const timer = clock.after(timeouts.answer, () => runtimeTimers.setImmediate(expire), false)
+      if (this.#waiting++ === 0) this.#connections.now?.keepAlive(true)
+      answer.then(
+        value => {
+          if (settle()) resolve(value)
+        },
+        (error: unknown) => {
+          if (settle()) reject(this.#failed(error))
+        },
+      )
+    })
   }
 
   /** Connects again after a loss. Tries twice, because this process may be frozen during one attempt. */
