@@ -68,42 +68,27 @@ export class CallArguments {
     const { type } = operation
     switch (type) {
       case 'enqueue':
-      case 'checkIn': {
+      case 'checkIn':
+      case 'cancel':
+      case 'renew':
+      case 'release':
+      case 'take':
+      case 'downgrade':
+      case 'extendOrYield': {
         const { id, claims } = operation.request
+        const next = type === 'extendOrYield' ? operation.next : undefined
+        const fresh = type === 'enqueue' ? operation.request : next
         return {
           type: type === 'enqueue' && operation.steal ? 'steal' : type,
           id,
           claims: this.#claims(claims),
-          lease: whole(operation.lease),
-          life: lifeOf(operation),
-          details: type === 'enqueue' ? this.#details(operation.request) : undefined,
-          read: operation.read && this.#read(operation.read),
+          number: 'number' in operation ? operation.number : undefined,
+          next: next?.id,
+          lease: 'lease' in operation ? whole(operation.lease) : undefined,
+          life: 'wait' in operation ? lifeOf(operation) : undefined,
+          details: fresh && this.#details(fresh),
+          read: 'read' in operation && operation.read ? this.#read(operation.read) : undefined,
           vote,
-        }
-      }
-      case 'cancel': {
-        const { id, claims } = operation.request
-        return { type, id, claims: this.#claims(claims) }
-      }
-      case 'renew':
-      case 'release':
-      case 'take':
-      case 'downgrade': {
-        const { request, number } = operation
-        const lease = type === 'renew' ? whole(operation.lease) : undefined
-        return { type, id: request.id, claims: this.#claims(request.claims), number, lease, vote }
-      }
-      case 'extendOrYield': {
-        const { request, number, next } = operation
-        return {
-          type,
-          id: request.id,
-          claims: this.#claims(request.claims),
-          number,
-          next: next.id,
-          lease: whole(operation.lease),
-          life: lifeOf(operation),
-          details: this.#details(next),
         }
       }
       case 'alive':
