@@ -1,4 +1,4 @@
-/** A reply of Redis: text, whole numbers, null, and lists of these. The same in RESP2 and RESP3. */
+/** A reply of Redis: text, whole numbers, null, and lists of these. */
 export type Reply = string | number | null | readonly Reply[]
 
 /** The server answered a command with an error; `code` is its first word, like `NOSCRIPT`, `OOM` or `READONLY`. */
