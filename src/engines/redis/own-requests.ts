@@ -186,6 +186,7 @@ export class OwnRequests {
     this.#afterLoss ??= this.#parts.clock.after(LOST_PAUSE, look, false)
   }
 
+  /** Called when the operation may be executed later, or may have been executed. */
   operationLost(operation: Enqueue | ExtendOrYield): void {
     if (this.#listener) this.#late.lost(operation)
   }

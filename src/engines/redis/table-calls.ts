@@ -1,4 +1,3 @@
-import type { Enqueue, ExtendOrYield } from '../../engine/contract.js'
 import { arrivalsRead, SILENCE } from '../../engine/kit/after-silence.js'
 import { mayRepeat, showsOutcome } from '../../engine/kit/repetition.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
@@ -10,6 +9,7 @@ import { ConnectionLostError } from './clients/failures.js'
 import type { EngineParts } from './engine-parts.js'
 import type { Group } from './names.js'
 import { OperationFailure, outcomeOf } from './outcomes.js'
+import type { OwnRequests } from './own-requests.js'
 import type { Replicas } from './replicas.js'
 import { runtimeTimers } from '../../base/runtime-timers.js'
 
@@ -19,18 +19,6 @@ import { runtimeTimers } from '../../base/runtime-timers.js'
  * each of the two would wait for the other.
  */
 const MAX_OPERATIONS = 16
-
-/** Receives the results of calls. */
-export interface CallListener {
-  /** An operation was executed. @returns the outcome for its caller. */
-  settled(group: Group, operation: ServerOperation, outcome: unknown): unknown
-  /** An answer contains a hint for a request of this session. */
-  hint(text: string): void
-  /** An answer was lost, with the hints in it. */
-  answerLost(): void
-  /** The operation may be executed later, or may have been executed. */
-  operationLost(operation: Enqueue | ExtendOrYield): void
-}
 
 /** An operation without an outcome yet. */
 interface Pending {
@@ -52,7 +40,7 @@ interface Queue {
 export class TableCalls {
   readonly #parts: EngineParts
   readonly #replicas: Replicas | undefined
-  readonly #listener: CallListener
+  readonly #requests: OwnRequests
   #caller: Caller | undefined
   readonly #queues = new Map<string, Queue>()
   /**
@@ -64,10 +52,10 @@ export class TableCalls {
   #heardAt = -Infinity
 
   /** @param replicas undefined if no replicas have to confirm writes. */
-  constructor(parts: EngineParts, replicas: Replicas | undefined, listener: CallListener) {
+  constructor(parts: EngineParts, replicas: Replicas | undefined, requests: OwnRequests) {
     this.#parts = parts
     this.#replicas = replicas
-    this.#listener = listener
+    this.#requests = requests
   }
 
   /** Begins to make calls for a session. */
@@ -107,7 +95,7 @@ export class TableCalls {
   /** @param lost the loss of the connection before the reply, if the operations are sent for the second time. */
   async #call(queue: Queue, batch: readonly Pending[], lost?: ConnectionLostError): Promise<void> {
     const { clock, code, errors, layout, link, names } = this.#parts
-    const [listener, replicas] = [this.#listener, this.#replicas]
+    const [replicas, requests] = [this.#replicas, this.#requests]
     const call = new CallArguments(names, queue.group, this.#caller!)
     for (const { operation, vote } of batch) call.add(operation, vote)
     queue.inFlight++
@@ -123,7 +111,7 @@ export class TableCalls {
       const lasting = batch.filter(({ operation }, index) => replicas && mustLast(operation, answers[index]!))
       const missed = lasting.length > 0 ? await replicas?.missed(answered) : undefined
       // mutant: repeated-reply-without-look
-      if (lost) listener.answerLost()
+      if (lost) requests.answerLost()
       for (const [index, pending] of batch.entries()) {
         const { operation, resolve, reject } = pending
         const outcome = outcomeOf(operation, answers[index]!)
@@ -132,30 +120,30 @@ export class TableCalls {
         else if (lost && isDoubtful(operation, outcome)) reject(errors.twice(operation))
         else {
           // The server has executed it, even if too few replicas have it.
-          const settled = listener.settled(queue.group, operation, outcome)
+          const settled = requests.settled(queue.group, operation, outcome)
           if (missed && lasting.includes(pending)) reject(errors.unsafe(operation, missed))
           else resolve(settled)
         }
       }
-      for (const hint of answers[batch.length] as readonly string[]) listener.hint(hint)
+      for (const hint of answers[batch.length] as readonly string[]) requests.hint(hint)
     } catch (error) {
       this.#heardAt = -Infinity
       if (errors.ofCall(error) instanceof IndeterminateError)
         for (const { operation } of batch)
           if (operation.type === 'enqueue' || operation.type === 'extendOrYield')
-            listener.operationLost(operation)
+            requests.operationLost(operation)
       if (error instanceof ConnectionLostError && !lost) {
         // The server may have closed the connection long ago, while this process was frozen.
         const again = batch.filter(({ operation }) => maySendAgain(operation))
         for (const { operation, reject } of batch) if (!maySendAgain(operation)) reject(errors.ofCall(error))
-        if (again.length < batch.length) listener.answerLost()
+        if (again.length < batch.length) requests.answerLost()
         if (again.length > 0) await this.#call(queue, again, error)
         return
       }
       // The first call may have been executed.
       const failure = errors.ofCall(lost && error instanceof UnavailableError ? lost : error)
       // mutant: lost-reply-without-look
-      if (failure instanceof IndeterminateError) listener.answerLost()
+      if (failure instanceof IndeterminateError) requests.answerLost()
       for (const { reject } of batch) reject(failure)
     } finally {
       queue.inFlight--
@@ -189,7 +177,7 @@ export function answersIn(reply: Reply): readonly Reply[] {
 /** Whether the operation must not be lost with the server: it has set a lease, or committed. */
 function mustLast({ type }: ServerOperation, answer: Reply): boolean {
   if (typeof answer === 'number') return answer > 0 && SET_A_LEASE.has(type)
-  if (type !== 'commit') return isHeld(answer)
+  if (type !== 'commit') return Array.isArray(answer) && (answer[0] === 'held' || answer[0] === 'kept')
   // A commit that is repeated may have failed before because too few replicas had it.
   const [state] = answer as readonly Reply[]
   return state === 'committed' || state === 'repeated'
@@ -202,10 +190,6 @@ const SET_A_LEASE: ReadonlySet<string> = new Set<ServerOperation['type']>([
   'renew',
   'downgrade',
 ])
-
-function isHeld(answer: Reply): boolean {
-  return Array.isArray(answer) && (answer[0] === 'held' || answer[0] === 'kept')
-}
 
 /** Whether executing an operation twice has the same effect as once, or the reply shows that it was executed before. */
 function maySendAgain(operation: ServerOperation): boolean {
