@@ -3,7 +3,14 @@ import { createClient, createClientPool, createSentinel } from 'redis'
 import { afterAll, afterEach, expect, test } from 'vitest'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { locks, queued } from '../../packages/conformance/src/time.js'
-import { open, type Box, type Grant } from '../../src/index.js'
+import { systemClock } from '../../src/base/clock.js'
+import { Box } from '../../src/box.js'
+import type { Reply } from '../../src/engines/redis/clients/connection.js'
+import { installedPackage } from '../../src/engines/redis/clients/installed-package.js'
+import { linkTo } from '../../src/engines/redis/links.js'
+import { RedisEngine } from '../../src/engines/redis/redis-engine.js'
+import { parseRedisUrl } from '../../src/engines/redis/redis-url.js'
+import { open, type Grant } from '../../src/index.js'
 import { clientPackages } from '../support/redis/client-packages.js'
 import { startRedis } from '../support/servers/redis.js'
 
@@ -32,7 +39,6 @@ function kept<Client extends { on: (event: 'error', listener: () => void) => unk
   return client
 }
 
-const unavailable = (reason: string) => ({ code: 'UNAVAILABLE', message: expect.stringContaining(reason) })
 const invalid = (reason: string) => ({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(reason) })
 
 test.each(clientPackages)('a box over a client of $name, which its owner closes', async ({ client }) => {
@@ -48,19 +54,38 @@ test.each(clientPackages)('a box over a client of $name, which its owner closes'
   expect(await again.mutex('train').run(() => 'done')).toBe('done')
 })
 
+/** Opens a box whose commands to single masters, such as SCAN, the test sends. */
+async function openSending(
+  url: string,
+  sent: (args: readonly string[], send: () => Promise<Reply>) => Promise<Reply>,
+): Promise<Box> {
+  const { options, ...place } = parseRedisUrl(url)
+  const makeLink = linkTo({ ...place, options }, await installedPackage())
+  const engine = new RedisEngine(
+    listener => {
+      const link = makeLink(listener)
+      const masters = link.masters.bind(link)
+      link.masters = async () => (await masters()).map(send => args => sent(args, () => send(args)))
+      return link
+    },
+    options,
+    systemClock,
+  )
+  const box = await Box.join(engine, systemClock)
+  opened.push(() => box.close())
+  return box
+}
+
 test('a lock that is handed over while `inspect` reads is shown with one holder', async () => {
-  const client = kept(new Redis(server.port), () => client.disconnect())
-  const send = client.sendCommand.bind(client)
   let scanned: (() => Promise<void>) | undefined
-  client.sendCommand = command => {
-    if (command.name.toUpperCase() !== 'SCAN' || !scanned) return send(command)
+  const box = await open(server.url)
+  opened.push(() => box.close())
+  const other = await openSending(server.url, async (_, send) => {
     const first = scanned
     scanned = undefined
-    const reply = first().then(() => send(command))
-    reply.then(command.resolve, command.reject)
-    return command.promise
-  }
-  const [box, other] = [await openOver(client), await openOver(client)]
+    await first?.()
+    return send()
+  })
   const lock = box.mutex('handed')
   const handOvers: readonly ((held: Grant) => Promise<unknown>)[] = [
     // To a caller that was waiting when the queues were read,
@@ -92,7 +117,7 @@ test('a lock that is handed over while `inspect` reads is shown with one holder'
   }
 })
 
-test('a client that sends a command again, to another server, finds all values', async () => {
+test('a list that continues on another server has all values', async () => {
   const standby = await startRedis()
   opened.push(() => standby.kill())
   const keys = Array.from({ length: 3000 }, (_, index) => `key ${index}`)
@@ -102,18 +127,15 @@ test('a client that sends a command again, to another server, finds all values',
   }
   const proxy = await Proxy.start(server.port)
   opened.push(() => proxy[Symbol.asyncDispose]())
-  const client = kept(new Redis(proxy.port), () => client.disconnect())
-  const send = client.sendCommand.bind(client)
   let scans = 0
-  client.sendCommand = command => {
-    const reply = send(command)
-    if (command.name.toUpperCase() === 'SCAN' && ++scans === 2) {
+  const box = await openSending(`redis://127.0.0.1:${proxy.port}`, (_, send) => {
+    const reply = send()
+    if (++scans === 2) {
       proxy.target = standby.port
       proxy.cut()
     }
     return reply
-  }
-  const box = await openOver(client)
+  })
   const listed: string[] = []
   for await (const { key } of box.store('moved').list()) listed.push(key)
   expect(listed).toEqual([...keys].sort())
@@ -131,26 +153,31 @@ test("the prefix of a client's keys applies to the library's keys", async () => 
   expect(await server.command('GET', 'app:k')).toBe('v')
 })
 
-test('a client of node-redis need not be connected, because the box makes connections like it', async () => {
-  const box = await openOver(createClient({ url: server.url }))
-  expect(await box.mutex('train').run(() => 'done')).toBe('done')
-})
-
-test('a client that connects lazily is connected', async () => {
-  const client = new Redis({ port: server.port, lazyConnect: true })
-  kept(client, () => client.disconnect())
-  const box = await openOver(client)
-  expect(await box.mutex('train').run(() => 'done')).toBe('done')
-})
-
-test('a client that is closed is reported', async () => {
-  const ended = new Redis({ port: server.port })
-  kept(ended, () => {})
-  await ended.ping()
-  const gone = new Promise(resolve => ended.once('end', resolve))
+test('a client need not be connected, because the box makes connections like it', async () => {
+  const ended = new Redis({ port: server.port, lazyConnect: true })
   ended.disconnect()
-  await gone
-  await expect(openOver(ended)).rejects.toMatchObject(unavailable('connect it first'))
+  for (const client of [createClient({ url: server.url }), ended]) {
+    const box = await openOver(client)
+    expect(await box.mutex('train').run(() => 'done')).toBe('done')
+  }
+})
+
+test('a client of a cluster that is closed is reported', async () => {
+  const ended = new Cluster([{ host: '127.0.0.1', port: 1 }], { lazyConnect: true })
+  ended.disconnect()
+  await expect(openOver(ended)).rejects.toMatchObject({
+    code: 'UNAVAILABLE',
+    message: expect.stringContaining('connect it first'),
+  })
+})
+
+test('boxes over one client share their connections', async () => {
+  const client = kept(new Redis(server.port), () => client.disconnect())
+  await client.ping()
+  const count = async (): Promise<number> => String(await server.command('CLIENT', 'LIST')).split('\n').length
+  const before = await count()
+  for (let boxes = 0; boxes < 3; boxes++) await (await openOver(client)).ping()
+  expect(await count()).toBe(before + 1)
 })
 
 test('a value that is not a client is refused', async () => {

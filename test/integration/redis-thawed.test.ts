@@ -136,9 +136,7 @@ describe('a call that was executed and whose reply was lost with the connection'
     expect(await withLostReply(() => store.get('key'))).toMatchObject({ value: 1 })
   })
 
-  // Excludes existing clients of ioredis, which send the command again by themselves.
-  const passive = boxWays.filter(({ name }) => !/^ioredis.*existing/.test(name))
-  test.each(passive)('that wrote a value is not sent again over $name', async ({ open: openBox }) => {
+  test.each(boxWays)('that wrote a value is not sent again over $name', async ({ open: openBox }) => {
     const { box, server, withLostReply } = await place(openBox)
     await using near = await open(server.url)
     // Loads the script into the server.

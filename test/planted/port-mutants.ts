@@ -199,8 +199,8 @@ export const luaMutants: readonly PortMutant<keyof typeof WAYS>[] = [
   },
   {
     description: 'a function keeps the records of the call before',
-    right: 'isUsed = not idle',
-    wrong: 'isUsed = false',
+    right: 'ungrouped, latest, forgotten = {}, {},',
+    wrong: 'ungrouped, latest, forgotten = loaded or {}, fronts or {},',
     ...inTable,
   },
   {

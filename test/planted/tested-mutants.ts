@@ -458,7 +458,7 @@ export const testedMutants: readonly TestedMutant[] = [
   {
     id: 'lost-code-overtaken',
     description: 'calls overtake those that come back because the server has lost the code',
-    wrong: 'return code.call(group.numbers, layout.code, call.all())',
+    wrong: 'const answered = await code.call(route, layout.code, call.all())',
     ...inEngine('redis/redis-engine'),
     test: "calls wait for those that come back because the server has lost the code, so their order stays: it 'lost a function'",
   },

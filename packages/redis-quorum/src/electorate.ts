@@ -26,21 +26,20 @@ export interface Answers<Answer> {
 
 /** The servers of a quorum, and how they are asked. */
 export class Electorate {
-  readonly name: string
-  readonly voters: readonly Voter[]
   readonly majority: number
-  readonly numbers: NumberClock
   readonly #clock: Clock
   /** The servers in all rotations, each of which begins with another server. */
   readonly #rotations: readonly (readonly Voter[])[]
   #isRaising = false
 
   /** @param name for messages: the URL without passwords. */
-  constructor(name: string, voters: readonly Voter[], numbers: NumberClock, clock: Clock) {
-    this.name = name
-    this.voters = voters
+  constructor(
+    readonly name: string,
+    readonly voters: readonly Voter[],
+    readonly numbers: NumberClock,
+    clock: Clock,
+  ) {
     this.majority = majorityOf(voters.length)
-    this.numbers = numbers
     this.#clock = clock
     this.#rotations = voters.map((_, first) => [...voters.slice(first), ...voters.slice(0, first)])
   }

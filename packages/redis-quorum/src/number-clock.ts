@@ -1,10 +1,5 @@
 import { performance } from 'node:perf_hooks'
 
-/** The wall clock in microseconds, fractions included. */
-function wallMicroseconds(): number {
-  return (performance.timeOrigin + performance.now()) * 1000
-}
-
 /**
  * A clock that is ahead by at most this many microseconds is not followed. Otherwise two processes that take each
  * other's last step for a lead would drive each other's clocks forward.
@@ -22,8 +17,8 @@ export class NumberClock {
   /** How far the clocks of other processes were ahead of the clock of this one: microseconds. */
   #lead = 0
 
-  /** @param micros the wall clock in microseconds */
-  constructor(micros: () => number = wallMicroseconds) {
+  /** @param micros the wall clock in microseconds, fractions included */
+  constructor(micros = () => (performance.timeOrigin + performance.now()) * 1000) {
     this.#micros = micros
   }
 

@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from 'signalbox'
 import {
   boxClosed,
+  inTime,
   type Clock,
   type Engine,
   type Enqueue,
@@ -172,13 +173,8 @@ export class QuorumEngine implements Engine {
   }
 
   async #leaveAll(): Promise<void> {
-    await new Promise<void>(resolve => {
-      const timer = this.#clock.after(LEAVE_WITHIN, resolve, true)
-      void Promise.allSettled(this.#electorate.voters.map(voter => voter.leave())).then(() => {
-        timer.cancel()
-        resolve()
-      })
-    })
+    const left = Promise.allSettled(this.#electorate.voters.map(voter => voter.leave()))
+    await inTime(left, LEAVE_WITHIN, this.#clock, () => new Error('not in time')).catch(() => undefined)
   }
 
   #keepsNoValues(): Promise<never> {

@@ -138,12 +138,9 @@ function merged(all: readonly IdentifiedReport[], least: number): IdentifiedRepo
 
 /** A grant has the number that a majority voted with; the others may have voted with greater ones. */
 function commonest(numbers: readonly number[]): number {
-  const counts = new Map<number, number>()
-  for (const number of numbers) counts.set(number, (counts.get(number) ?? 0) + 1)
-  const [[most]] = [...counts].sort(([one, many], [other, more]) => more - many || one - other) as [
-    [number, number],
-  ]
-  return most
+  const equal = [...groupedBy(numbers, number => number).values()]
+  equal.sort((one, other) => other.length - one.length || one[0]! - other[0]!)
+  return equal[0]![0]!
 }
 
 /** By key; holders before waiters, and waiters by their place in the queues. */

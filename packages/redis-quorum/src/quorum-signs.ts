@@ -2,9 +2,7 @@ import type { Alive, LockRequest, SignOutcome } from 'signalbox/engine'
 import type { Candidate } from './candidate.js'
 import type { Answers, Electorate } from './electorate.js'
 import type { Voter } from './voter.js'
-
-/** Leases of one holder that end on the servers within this time, in milliseconds, need one sign only. */
-const TOGETHER = 50
+import { soonestTogether } from './votes.js'
 
 /** The answer of a server to a sign. */
 interface Signed extends SignOutcome {
@@ -49,9 +47,7 @@ export class QuorumSigns {
     }
     // If servers have not answered, a check-in enters the queues of others.
     for (const [id, count] of missing) if (count > 0) due.add(id)
-    const soonest = Math.min(...signed.map(({ next }) => next))
-    const together = signed.map(({ next }) => next).filter(next => next <= soonest + TOGETHER)
-    return { due: [...due], next: Math.max(soonest, ...together) }
+    return { due: [...due], next: soonestTogether(signed.map(({ next }) => next)) }
   }
 
   /**

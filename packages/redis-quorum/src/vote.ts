@@ -162,20 +162,13 @@ export class Vote {
   }
 
   #note(status: RequestStatus): void {
-    switch (status.state) {
-      case 'held':
-        this.state = 'held'
-        this.#voted(status.number)
-        break
-      case 'queued':
-        this.state = 'queued'
-        this.#hasWaited = true
-        this.place = status.place
-        this.checkInAfter = status.checkInAfter
-        break
-      default:
-        this.state = 'absent'
-    }
+    const { state } = status
+    this.state = state === 'held' || state === 'queued' ? state : 'absent'
+    if (state === 'held') this.#voted(status.number)
+    if (state !== 'queued') return
+    this.#hasWaited = true
+    this.place = status.place
+    this.checkInAfter = status.checkInAfter
   }
 
   #voted(number: number): void {

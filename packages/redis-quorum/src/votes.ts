@@ -6,8 +6,14 @@ import type { Voter } from './voter.js'
 
 /** Delay until servers that could not be asked, and whose votes are needed, are asked again, in milliseconds. */
 const ASK_MISSING_AFTER = 500
-/** Leases of one holder that end on the servers within this time, in milliseconds, need only one check-in. */
+/** Leases of one holder that end on the servers within this time, in milliseconds, need only one look. */
 const TOGETHER = 50
+
+/** Returns the latest of the times that need only one look together with the first of them, or with `other`. */
+export function soonestTogether(times: readonly number[], other = Infinity): number {
+  const soonest = Math.min(...times, other)
+  return Math.max(...times.filter(time => time <= soonest + TOGETHER), soonest)
+}
 
 /** The votes of all servers for a request. */
 export class Votes {
@@ -16,7 +22,8 @@ export class Votes {
   readonly all: readonly Vote[]
   /** Number of votes that a grant needs. */
   readonly needed: number
-  #isWithdrawn = false
+  /** Whether the request was removed, and no server is asked any more. */
+  isWithdrawn = false
 
   constructor(electorate: Electorate, { request, lease, wait }: Enqueue) {
     const { claims } = request
@@ -58,18 +65,12 @@ export class Votes {
     const looks = this.#queued.map(({ checkInAfter }) => checkInAfter)
     const missing = this.all.filter(({ state }) => state === 'absent').length
     const isMissing = missing > 0 && this.held.length + missing >= this.needed
-    const soonest = Math.min(...looks, isMissing ? ASK_MISSING_AFTER : Infinity)
-    return Math.max(...looks.filter(look => look <= soonest + TOGETHER), soonest)
-  }
-
-  /** Whether the request was removed, and no server is asked any more. */
-  get isWithdrawn(): boolean {
-    return this.#isWithdrawn
+    return soonestTogether(looks, isMissing ? ASK_MISSING_AFTER : Infinity)
   }
 
   /** Removes the request from all servers. Failed attempts are repeated, and the request expires with its lease. */
   withdraw(): Promise<void>[] {
-    this.#isWithdrawn = true
+    this.isWithdrawn = true
     return this.all.flatMap(vote => vote.withdraw() ?? [])
   }
 

@@ -58,21 +58,20 @@ export class CallErrors {
   ofCall(error: unknown): Error {
     if (error instanceof SignalboxError) return error
     const context = { engine: this.#engine, cause: error }
-    if (error instanceof RedisReplyError) {
-      const text = `${this.#engine} refused the call: ${error.message}`
-      if (UNKNOWN_COMMAND.test(error.message))
-        return new UnavailableError(
-          `${text}; allow the commands FCALL and FUNCTION LOAD, or EVALSHA and EVAL, which Signalbox needs`,
-          context,
-        )
-      return REFUSALS.has(error.code) || NOT_RUN.test(error.message)
-        ? new UnavailableError(text, context)
-        : new IndeterminateError(text, context)
-    }
-    return new IndeterminateError(
-      `${this.#engine} failed with an unexpected error: ${String(error)}`,
-      context,
-    )
+    if (!(error instanceof RedisReplyError))
+      return new IndeterminateError(
+        `${this.#engine} failed with an unexpected error: ${String(error)}`,
+        context,
+      )
+    const { code, message } = error
+    const isUnknown = UNKNOWN_COMMAND.test(message)
+    const text =
+      `${this.#engine} refused the call: ${message}` +
+      (isUnknown
+        ? '; allow the commands FCALL and FUNCTION LOAD, or EVALSHA and EVAL, which Signalbox needs'
+        : '')
+    const isRefusal = isUnknown || REFUSALS.has(code) || NOT_RUN.test(message)
+    return new (isRefusal ? UnavailableError : IndeterminateError)(text, context)
   }
 
   /** The error of a call for a limiter. */
@@ -87,7 +86,14 @@ export class CallErrors {
   /** The error of one operation of a call. */
   refused(operation: ServerOperation, { message, unreadable }: OperationFailure): Error {
     const key = titleOf(operation)
-    if (unreadable !== undefined) return this.#unreadableStore(unreadable, key)
+    if (unreadable !== undefined) {
+      const value = this.#names.keyOf('value', unreadable)
+      if (value !== undefined)
+        return this.#unreadable(`the value of ${value}`, unreadable, value, undefined, DamagedValueError)
+      const ids = this.#names.keyOf('ids', unreadable)
+      const what = ids === undefined ? 'the lock table' : `the ids recorded with ${ids}`
+      return this.#unreadable(what, unreadable, ids ?? key)
+    }
     return this.#refused(textOf(operation), key, new RedisReplyError(message))
   }
 
@@ -117,11 +123,20 @@ export class CallErrors {
   }
 
   /** The error for a lock whose held key would have a name that is reserved for other data. */
-  taken(key: string): Error {
+  taken(key: string): InvalidArgumentError {
     const text =
       `invalid lock key ${key}: Signalbox uses names like ${this.#names.held(key)} for its own data, ` +
       'so choose another key'
     return new InvalidArgumentError(text, { engine: this.#engine, key })
+  }
+
+  /** The error for an operation on Redis Cluster whose keys are in several hash slots. */
+  spread(what: 'lock' | 'transaction', first: string, other: string): InvalidArgumentError {
+    return new InvalidArgumentError(
+      `the keys of a ${what} on Redis Cluster must be in one hash slot, not ${first} and ${other}; give them ` +
+        'the same hash tag, like {orders}:1 and {orders}:2',
+      { engine: this.#engine, key: other },
+    )
   }
 
   #refused(what: string, key: string | undefined, cause: RedisReplyError): Error {
@@ -134,15 +149,6 @@ export class CallErrors {
       key,
       cause,
     })
-  }
-
-  #unreadableStore(name: string, title: string | undefined): Error {
-    const value = this.#names.keyOfValue(name)
-    if (value !== undefined)
-      return this.#unreadable(`the value of ${value}`, name, value, undefined, DamagedValueError)
-    const ids = this.#names.keyOfIds(name)
-    if (ids !== undefined) return this.#unreadable(`the ids recorded with ${ids}`, name, ids)
-    return this.#unreadable('the lock table', name, title)
   }
 
   #unreadable(
@@ -162,14 +168,8 @@ export class CallErrors {
 
 /** Describes an operation for errors. */
 function textOf(operation: ServerOperation): string {
-  switch (operation.type) {
-    case 'take':
-      return `release ${keysOf(operation).map(shown).join(', ')} by force`
-    case 'raise':
-      return 'raise the number of the next grant'
-    default:
-      return purposeText(operation)
-  }
+  if (operation.type === 'take') return `release ${keysOf(operation).map(shown).join(', ')} by force`
+  return operation.type === 'raise' ? 'raise the number of the next grant' : purposeText(operation)
 }
 
 /** The keys of an operation, for errors. */

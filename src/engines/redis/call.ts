@@ -36,27 +36,7 @@ export interface Caller {
   readonly memberText: string
 }
 
-/** A claim as it is sent to the server. `held` is the place of the held key among the keys of the call. */
-interface SentClaim {
-  readonly held: number
-  readonly key: string
-  readonly mode?: Claim['mode']
-  readonly permits?: number
-  readonly max?: number
-}
-
-/** A read as it is sent to the server, with the places of keys among the keys of the call. */
-interface SentRead {
-  readonly keys: readonly number[]
-  readonly ids: readonly SentId[]
-}
-
-interface SentId {
-  readonly key: number
-  readonly id: string
-}
-
-/** Collects the keys and arguments of one call. */
+/** Collects the keys and arguments of one call. An operation is sent with the places of keys among those of the call. */
 export class CallArguments {
   readonly #names: Names
   readonly #caller: Caller
@@ -87,54 +67,28 @@ export class CallArguments {
   #sent(operation: ServerOperation, vote: VoteTerms | undefined): object {
     const { type } = operation
     switch (type) {
-      case 'enqueue': {
-        const { id, claims } = operation.request
-        return {
-          type: operation.steal ? 'steal' : type,
-          id,
-          claims: this.#claims(claims),
-          lease: whole(operation.lease),
-          life: lifeOf(operation),
-          details: this.#details(operation.request),
-          read: operation.read && this.#read(operation.read),
-          vote,
-        }
-      }
-      case 'checkIn': {
-        const { id, claims } = operation.request
-        return {
-          type,
-          id,
-          claims: this.#claims(claims),
-          lease: whole(operation.lease),
-          life: lifeOf(operation),
-          read: operation.read && this.#read(operation.read),
-          vote,
-        }
-      }
-      case 'cancel': {
-        const { id, claims } = operation.request
-        return { type, id, claims: this.#claims(claims) }
-      }
+      case 'enqueue':
+      case 'checkIn':
+      case 'cancel':
       case 'renew':
       case 'release':
       case 'take':
-      case 'downgrade': {
-        const { request, number } = operation
-        const lease = type === 'renew' ? whole(operation.lease) : undefined
-        return { type, id: request.id, claims: this.#claims(request.claims), number, lease, vote }
-      }
+      case 'downgrade':
       case 'extendOrYield': {
-        const { request, number, next } = operation
+        const { id, claims } = operation.request
+        const next = type === 'extendOrYield' ? operation.next : undefined
+        const fresh = type === 'enqueue' ? operation.request : next
         return {
-          type,
-          id: request.id,
-          claims: this.#claims(request.claims),
-          number,
-          next: next.id,
-          lease: whole(operation.lease),
-          life: lifeOf(operation),
-          details: this.#details(next),
+          type: type === 'enqueue' && operation.steal ? 'steal' : type,
+          id,
+          claims: this.#claims(claims),
+          number: 'number' in operation ? operation.number : undefined,
+          next: next?.id,
+          lease: 'lease' in operation ? whole(operation.lease) : undefined,
+          life: 'wait' in operation ? lifeOf(operation) : undefined,
+          details: fresh && this.#details(fresh),
+          read: 'read' in operation && operation.read ? this.#read(operation.read) : undefined,
+          vote,
         }
       }
       case 'alive':
@@ -180,7 +134,7 @@ export class CallArguments {
       : heldText(this.#caller.member, label, claims)
   }
 
-  #claims(claims: readonly Claim[]): SentClaim[] {
+  #claims(claims: readonly Claim[]): object[] {
     return claims.map(claim => {
       const { key, mode } = claim
       const held = this.#held(key)
@@ -190,7 +144,7 @@ export class CallArguments {
     })
   }
 
-  #read({ keys, ids }: ReadSet): SentRead {
+  #read({ keys, ids }: ReadSet): object {
     return { keys: this.#values(keys), ids: this.#ids(ids) }
   }
 
@@ -198,11 +152,11 @@ export class CallArguments {
     return keys.map(key => this.#place(this.#names.value(key)))
   }
 
-  #ids(ids: ReadSet['ids']): SentId[] {
+  #ids(ids: ReadSet['ids']): object[] {
     return ids.map(({ key, id }) => ({ key: this.#place(this.#names.ids(key)), id }))
   }
 
-  #heldKeys(keys: readonly string[]): SentClaim[] {
+  #heldKeys(keys: readonly string[]): object[] {
     return keys.map(key => ({ held: this.#held(key), key }))
   }
 

@@ -13,12 +13,8 @@ export async function clusterUrl(link: RedisLink, names: Names): Promise<string 
     await link.command('', ['EVAL', 'return 0', '2', numbers, queues])
     return undefined
   } catch (error) {
-    const isOfCluster = error instanceof RedisReplyError && ['CROSSSLOT', 'MOVED'].includes(error.code)
-    return isOfCluster ? urlOfCluster(link.name) : undefined
+    if (!(error instanceof RedisReplyError && ['CROSSSLOT', 'MOVED'].includes(error.code))) return undefined
+    const [, scheme = 'redis', host = 'host:port'] = /^(rediss?):\/\/([^/]+)/.exec(link.name) ?? []
+    return `${scheme}+cluster://${host}`
   }
-}
-
-function urlOfCluster(name: string): string {
-  const [, scheme = 'redis', host = 'host:port'] = /^(rediss?):\/\/([^/]+)/.exec(name) ?? []
-  return `${scheme}+cluster://${host}`
 }

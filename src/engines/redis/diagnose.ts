@@ -1,12 +1,10 @@
 import { installedPackage } from './clients/installed-package.js'
-import type { RedisLink } from './clients/redis-link.js'
 import { clusterUrl } from './cluster-node.js'
 import { linkTo } from './links.js'
 import { Names } from './names.js'
-import type { RedisEngineOptions } from './redis-engine.js'
 import { parseRedisUrl } from './redis-url.js'
 import { clockFact } from '../../engine/kit/clock-findings.js'
-import { mergedFindings, type NamedDiagnosis } from '../../engine/kit/merged-findings.js'
+import { mergedFindings } from '../../engine/kit/merged-findings.js'
 import type { Diagnosis, Finding } from '../../engine/diagnosis.js'
 import { redisFacts, type RedisFacts } from './diagnosed-facts.js'
 import { redisFindings } from './diagnosed-findings.js'
@@ -17,33 +15,22 @@ import { redisFindings } from './diagnosed-findings.js'
  */
 export async function diagnoseRedis(url: string): Promise<Diagnosis> {
   const place = parseRedisUrl(url)
-  const link = linkTo(
-    place,
-    await installedPackage(),
-  )({ message: () => undefined, resubscribed: () => undefined })
+  const makeLink = linkTo(place, await installedPackage())
+  const link = makeLink({ message: () => undefined, resubscribed: () => undefined })
   try {
     await link.connect()
-    const servers = await diagnoseMasters(link, place.options)
+    const { minReplicas, prefix } = place.options
+    const url = await clusterUrl(link, new Names(prefix, link.cluster))
+    const facts = (await link.masters()).map(send => redisFacts(send, link.name, link.cluster))
+    const servers = (await Promise.all(facts)).map(server => ({
+      name: server.name,
+      facts: factsOf(server),
+      findings: [...(url === undefined ? [] : [clusterNode(url)]), ...redisFindings(server, minReplicas)],
+    }))
     return { facts: servers.flatMap(({ facts }) => facts), findings: mergedFindings(servers) }
   } finally {
     await link.close()
   }
-}
-
-async function diagnoseMasters(
-  link: RedisLink,
-  { minReplicas, prefix }: RedisEngineOptions,
-): Promise<NamedDiagnosis[]> {
-  const [masters, url] = await Promise.all([
-    link.masters(),
-    clusterUrl(link, new Names(prefix, link.cluster)),
-  ])
-  const servers = await Promise.all(masters.map(send => redisFacts(send, link.name, link.cluster)))
-  return servers.map(server => ({
-    name: server.name,
-    facts: factsOf(server),
-    findings: [...(url === undefined ? [] : [clusterNode(url)]), ...redisFindings(server, minReplicas)],
-  }))
 }
 
 function clusterNode(url: string): Finding {

@@ -1,4 +1,5 @@
 import type { Reply } from './clients/connection.js'
+import { timeOf } from './clients/reply.js'
 import { systemClock } from '../../base/clock.js'
 import type { ClockFacts } from '../../engine/kit/clock-findings.js'
 
@@ -36,24 +37,23 @@ export async function redisFacts(send: Send, name: string, isOfCluster: boolean)
   }
   const info = fields(await ask(['INFO']))
   const settings = new Map<string, string>()
-  const known = { appendonly: 'aof_enabled', maxmemory: 'maxmemory', 'maxmemory-policy': 'maxmemory_policy' }
-  for (const [name, field] of Object.entries(known)) {
-    const value = info.get(field)
-    if (value !== undefined)
-      settings.set(name, name === 'appendonly' ? (value === '1' ? 'yes' : 'no') : value)
-  }
-  for (const [name, value] of pairs(await ask(['CONFIG', 'GET', ...SETTINGS]))) settings.set(name, value)
+  const [isAof, limit, policy] = ['aof_enabled', 'maxmemory', 'maxmemory_policy'].map(name => info.get(name))
+  if (isAof !== undefined) settings.set('appendonly', isAof === '1' ? 'yes' : 'no')
+  if (limit !== undefined) settings.set('maxmemory', limit)
+  if (policy !== undefined) settings.set('maxmemory-policy', policy)
+  const reply = ((await ask(['CONFIG', 'GET', ...SETTINGS])) ?? []) as readonly string[]
+  for (let index = 0; index < reply.length; index += 2) settings.set(reply[index]!, reply[index + 1]!)
   const begun = systemClock.now()
   const before = Date.now()
   const time = await ask(['TIME'])
   const uncertainty = systemClock.now() - begun
   return {
-    name: (isOfCluster ? ownAddress(await ask(['CLUSTER', 'NODES'])) : undefined) ?? name,
+    name: (isOfCluster && ownAddress(await ask(['CLUSTER', 'NODES']))) || name,
     version: info.get('redis_version'),
     role: info.get('role'),
     replicas: Number(info.get('connected_slaves') ?? 0),
     settings,
-    ahead: time === undefined ? undefined : millisecondsOf(time) - (before + uncertainty / 2),
+    ahead: time === undefined ? undefined : timeOf(time) - (before + uncertainty / 2),
     uncertainty,
     refusals,
   }
@@ -67,14 +67,4 @@ function ownAddress(nodes: Reply | undefined): string | undefined {
 function fields(reply: Reply | undefined): Map<string, string> {
   if (typeof reply !== 'string') return new Map()
   return new Map([...reply.matchAll(/^(\w+):(.*?)\r?$/gm)].map(([, name, value]) => [name!, value!]))
-}
-
-function pairs(reply: Reply | undefined): [string, string][] {
-  const flat = Array.isArray(reply) ? (reply as readonly string[]) : []
-  return flat.flatMap((name, index): [string, string][] => (index % 2 ? [] : [[name, flat[index + 1]!]]))
-}
-
-function millisecondsOf(time: Reply): number {
-  const [seconds, micros] = time as readonly string[]
-  return Number(seconds) * 1000 + Number(micros) / 1000
 }

@@ -21,29 +21,21 @@ export function heldText(member: SessionInfo, label?: string, claims: readonly C
   } satisfies Details)
 }
 
-/** The text of a key that an exclusive grant of Signalbox holds. */
-export class HeldText {
-  private constructor(
-    readonly id: string,
-    readonly number: number,
-    /** When it entered the queue, by the server's wall clock, in milliseconds. */
-    readonly since: number,
-    readonly details: string,
-  ) {}
-
-  /** Parses such a text; undefined for the text of a foreign client. */
-  static of(text: string): HeldText | undefined {
-    const [, id, number, since, details] = /^signalbox\/1 (\S+) (\d+) (\d+) (.*)$/s.exec(text) ?? []
-    return id === undefined ? undefined : new HeldText(id, Number(number), Number(since), details!)
-  }
-
-  get keys(): readonly string[] | undefined {
-    return parsed(this.details).keys
-  }
+/** The parts of the text of a key that an exclusive grant of Signalbox holds. */
+export interface HeldText {
+  readonly id: string
+  readonly number: number
+  /** When it entered the queue, by the server's wall clock, in milliseconds. */
+  readonly since: number
+  readonly details: string
 }
 
-function sessionOf(id: string): string {
-  return id.slice(0, Math.max(0, id.lastIndexOf('.')))
+/** Parses such a text; undefined for the text of a foreign client, and without a text. */
+export function parseHeldText(text = ''): HeldText | undefined {
+  const [, id, number, since, details] = /^signalbox\/1 (\S+) (\d+) (\d+) (.*)$/s.exec(text) ?? []
+  return id === undefined
+    ? undefined
+    : { id, number: Number(number), since: Number(since), details: details! }
 }
 
 /** The process that a request belongs to, with empty fields for a foreign client. */
@@ -51,10 +43,11 @@ export function whoIs(
   id: string,
   details: string,
 ): { session: string; host: string; pid: number; label: string | undefined } {
-  const { host, pid, label } = parsed(details)
-  return { session: sessionOf(id), host, pid, label }
+  const { host, pid, label } = detailsIn(details)
+  return { session: id.slice(0, Math.max(0, id.lastIndexOf('.'))), host, pid, label }
 }
 
-function parsed(details: string): Details {
+/** Parses the details of a holder, which a foreign client does not have. */
+export function detailsIn(details: string): Details {
   return details === '' ? { host: '', pid: 0 } : (JSON.parse(details) as Details)
 }

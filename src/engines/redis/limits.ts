@@ -1,4 +1,3 @@
-import type { Clock } from '../../base/clock.js'
 import { UnavailableError } from '../../base/errors.js'
 import { ZoneDays } from '../../engine/limits/calendar-periods.js'
 import { idOf, periodsOf, ruleOf, type WindowDefinition } from '../../engine/limits/definition.js'
@@ -6,8 +5,7 @@ import { keptLimit, keptLimiter, type KeptLimiter } from '../../engine/limits/re
 import type { ReservePermits, Reserved, Unit } from '../../engine/limits/reservation.js'
 import type { PermitReservation } from '../../engine/contract.js'
 import type { Reply } from './clients/connection.js'
-import type { CodeCalls } from './code-calls.js'
-import type { RedisLink } from './clients/redis-link.js'
+import type { EngineParts } from './engine-parts.js'
 import { sentAgain } from './sent-again.js'
 import { limitCode, limitLookCode } from './lua/limit-code.js'
 import { ServerCode } from './lua/server-code.js'
@@ -21,39 +19,34 @@ const ENDLESS = 1e15
 
 /** Reserves permits by code in Redis, with one call for each request, by the server's clock. */
 export class RedisLimits {
-  readonly #link: RedisLink
-  readonly #code: CodeCalls
-  readonly #clock: Clock
+  readonly #parts: EngineParts
   #calls = 0
 
-  constructor(link: RedisLink, code: CodeCalls, clock: Clock) {
-    this.#link = link
-    this.#code = code
-    this.#clock = clock
+  constructor(parts: EngineParts) {
+    this.#parts = parts
   }
 
-  /** @param key the Redis key of the limiter. Rejects as the link does. */
-  async reservePermits(key: string, request: ReservePermits): Promise<PermitReservation> {
+  /** Rejects as the link does, or if the limiter can't be read. */
+  async reservePermits(request: ReservePermits): Promise<PermitReservation> {
     const { answer, earliest, latest } = await sentAgain(isAgain => {
       // Permits that the first call has reserved count as used. Permits must not be returned twice.
       const sent = isAgain ? { ...request, returns: [] } : request
-      return this.#run(DECISION, key, limitArguments(++this.#calls, sent, Date.now()))
+      return this.#run(DECISION, request.limiter, limitArguments(++this.#calls, sent, Date.now()))
     })
     const reserved = reservedOf(answer, request)
     if (!reserved) {
+      const { name } = this.#parts.link
       throw new UnavailableError(
-        `the clocks of this process and of ${this.#link.name} differ by a day or more; synchronize them`,
-        {
-          engine: this.#link.name,
-        },
+        `the clocks of this process and of ${name} differ by a day or more; synchronize them`,
+        { engine: name },
       )
     }
     return { reserved, earliest, latest }
   }
 
-  /** Describes a limiter. @param key its Redis key. @returns undefined when it has no effect. */
-  async report(limiter: string, key: string): Promise<KeptLimiter | undefined> {
-    const { answer } = await sentAgain(() => this.#run(LOOK, key, []))
+  /** Describes a limiter. Rejects as {@link reservePermits} does. @returns undefined when it has no effect. */
+  async report(limiter: string): Promise<KeptLimiter | undefined> {
+    const { answer } = await sentAgain(() => this.#run(LOOK, limiter, []))
     const [pausedFor, flat, waiting] = answer as readonly [
       string,
       readonly (string | number)[],
@@ -70,12 +63,18 @@ export class RedisLimits {
 
   async #run(
     code: ServerCode,
-    key: string,
+    limiter: string,
     args: readonly string[],
   ): Promise<{ readonly answer: Reply; readonly earliest: number; readonly latest: number }> {
-    const earliest = this.#clock.now()
-    const { reply } = await this.#code.call(key, code, ['1', key, ...args])
-    return { answer: reply, earliest, latest: this.#clock.now() }
+    const { clock, code: calls, errors, names } = this.#parts
+    const key = names.limit(limiter)
+    const earliest = clock.now()
+    try {
+      const { reply } = await calls.call(key, code, ['1', key, ...args])
+      return { answer: reply, earliest, latest: clock.now() }
+    } catch (error) {
+      throw errors.ofLimit(error, limiter)
+    }
   }
 }
 
@@ -93,8 +92,10 @@ export function limitArguments(call: number, request: ReservePermits, wall: numb
   ]
   args.push(String(windows.length))
   for (const window of windows) {
+    const { kind, limit, per, hold: held, guard, timeZone } = window
     const days = daysOf(window, wall)
-    args.push(...definitionOf(window), String(days.length), ...days.map(text))
+    args.push(idOf(window), kind, text(limit), text(per), text(held), text(guard), timeZone)
+    args.push(String(days.length), ...days.map(text))
   }
   args.push(String(returns.length))
   for (const { n, at, from } of returns) args.push(text(n), text(at), text(from))
@@ -102,19 +103,6 @@ export function limitArguments(call: number, request: ReservePermits, wall: numb
   args.push(String(runs.length))
   for (const [count, { n, more, within }] of runs) args.push(String(count), text(n), text(more), text(within))
   return args
-}
-
-const cachedWords = new WeakMap<WindowDefinition, readonly string[]>()
-
-/** The arguments for a definition. */
-function definitionOf(window: WindowDefinition): readonly string[] {
-  let words = cachedWords.get(window)
-  if (!words) {
-    const { kind, limit, per, hold, guard, timeZone } = window
-    words = [idOf(window), kind, text(limit), text(per), text(hold), text(guard), timeZone]
-    cachedWords.set(window, words)
-  }
-  return words
 }
 
 /** Runs of equal units, with their lengths. */

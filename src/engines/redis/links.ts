@@ -1,14 +1,17 @@
 import { systemClock } from '../../base/clock.js'
+import { pause } from '../../base/pause.js'
 import { ClusterLink } from './clients/cluster-link.js'
-import { DEFAULT_TIMEOUTS, type ClientPackage } from './clients/connection.js'
-import { untilReady } from './clients/existing-commands.js'
-import { nodeName, placeOf } from './clients/node-name.js'
+import { DEFAULT_TIMEOUTS, placeOf, type ClientPackage } from './clients/connection.js'
+import type { ExistingCluster } from './clients/existing-client.js'
+import { unreachable } from './clients/failures.js'
 import type { Existing } from './clients/detect-client.js'
-import type { LinkMaker } from './clients/redis-link.js'
+import type { LinkMaker, LinkParts } from './clients/redis-link.js'
 import { connectToMaster } from './clients/sentinel.js'
-import { sharedLink } from './clients/shared-link.js'
 import { ServerLink } from './clients/server-link.js'
 import type { RedisPlace } from './redis-url.js'
+
+/** How often the state of a connecting client is checked, in milliseconds. */
+const LOOK = 10
 
 /** Makes links to the servers of a URL, over connections of their own. */
 export function linkTo(
@@ -24,47 +27,41 @@ export function linkTo(
     const { seeds } = server
     const { tls } = seeds[0]!
     return new ClusterLink(parts, {
-      seeds: async () => seeds.map(({ host, port }) => nodeName(host, port)),
+      seeds: async () => seeds.map(({ host, port }) => `${host}:${port}`),
       rename: node => node,
-      existing: () => undefined,
       connect: node => connect({ ...placeOf(node), tls }, login),
     })
   }
 }
 
-/**
- * Makes links over an existing client. Commands go over its connections if it offers them. All other connections are
- * opened with the client's options.
- */
+/** Makes links over connections like those of an existing client. */
 export function linkOver({ client, kind }: Existing, timeouts = DEFAULT_TIMEOUTS): LinkMaker {
   return listener => {
     const parts = { name: client.name, listener, clock: systemClock, timeouts }
-    if (kind === 'server') return new ServerLink(parts, client.connect(), client.connection)
+    if (kind === 'server') return new ServerLink(parts, client.connect())
     return new ClusterLink(parts, {
-      seeds: async () => {
-        await untilReady(client, parts)
-        return client.nodes()
-      },
+      seeds: () => nodesOf(client, parts),
       rename: node => client.rename(node),
-      existing: node => client.connection(node),
       connect: node => client.connect(node),
     })
   }
 }
 
-/**
- * Makes links like those of {@link linkTo}, but they share their connections with other links to the same servers. With
- * `minReplicas`, each link has its own connections, because a server that waits for replicas executes nothing else on
- * the same connection.
- */
-export function sharedLinkTo(place: RedisPlace, connect: ClientPackage): LinkMaker {
-  const { login, name, options, server } = place
-  const make = linkTo(place, connect)
-  if (options.minReplicas > 0) return make
-  return sharedLink({
-    key: JSON.stringify([name, server, login]),
-    name,
-    cluster: server.kind === 'cluster',
-    make,
-  })
+/** Waits for a client of a cluster to know its nodes. @throws UnavailableError when it is closed, or not ready in time */
+async function nodesOf(
+  client: ExistingCluster,
+  { clock, name, timeouts }: LinkParts,
+): Promise<readonly string[]> {
+  const deadline = clock.now() + timeouts.connect
+  for (;;) {
+    const isReady = client.isReady()
+    if (isReady) return client.nodes()
+    const isClosed = isReady === undefined
+    if (isClosed || clock.now() > deadline)
+      throw unreachable(
+        name,
+        new Error(`the client is ${isClosed ? 'not connected: connect it first' : 'connecting'}`),
+      )
+    await pause(LOOK, clock)
+  }
 }

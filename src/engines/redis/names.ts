@@ -97,24 +97,16 @@ export class Names {
     return `${escaped(this.#prefix + LAYOUT)}*}:limit:*`
   }
 
-  /** The limiter of a name found by {@link limitsPattern}; undefined for any other. */
-  limiterOf(name: string): string | undefined {
-    return this.#after('}:limit:', name)
-  }
-
-  /** The store key of a name made by {@link value}; undefined for any other. */
-  keyOfValue(name: string): string | undefined {
-    return this.#after('}:value:', name)
+  /** The key of a name made by {@link value}, {@link ids} or {@link limit}; undefined for any other. */
+  keyOf(what: 'value' | 'ids' | 'limit', name: string): string | undefined {
+    const tag = name.indexOf('}', this.#prefix.length)
+    const word = `}:${what}:`
+    return name.startsWith(word, tag) ? name.slice(tag + word.length) : undefined
   }
 
   /** A pattern for SCAN that finds the values of all store keys that begin with `start`. */
   valuePattern(start: string): string {
     return `${escaped(this.#prefix + LAYOUT)}{*}:value:${escaped(start)}*`
-  }
-
-  /** The store key of a name made by {@link ids}; undefined for any other. */
-  keyOfIds(name: string): string | undefined {
-    return this.#after('}:ids:', name)
   }
 
   /** A pattern for SCAN that finds the held keys of all lock keys that begin with `start`. */
@@ -134,12 +126,6 @@ export class Names {
 
   #inSlot(word: string, key: string): string {
     return `${this.#prefix}${LAYOUT}{${this.#tag(key)}}:${word}:${key}`
-  }
-
-  /** The part of a name after the hash tag and this word. */
-  #after(word: string, name: string): string | undefined {
-    const tag = name.indexOf('}', this.#prefix.length)
-    return name.startsWith(word, tag) ? name.slice(tag + word.length) : undefined
   }
 
   #tag(key: string): string {

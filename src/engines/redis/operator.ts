@@ -1,18 +1,16 @@
 import type { Claim } from '../../engine/claim.js'
 import type { ForceRelease, Inspect, List, Revoke } from '../../engine/contract.js'
 import { FirstKeys } from '../../engine/kit/first-keys.js'
-import type { CallErrors } from './call-errors.js'
 import type { Reply } from './clients/connection.js'
-import type { RedisLink } from './clients/redis-link.js'
 import { groupedBy } from '../../base/grouped.js'
-import type { HeldLayout } from './held-layout.js'
-import { HeldText, whoIs } from './held-text.js'
-import type { Group, Names } from './names.js'
+import type { EngineParts } from './engine-parts.js'
+import { detailsIn, parseHeldText, whoIs } from './held-text.js'
+import type { Group } from './names.js'
 import type { ServerReport } from './outcomes.js'
 import type { IdentifiedReport } from './redis-server.js'
 import type { TableCalls } from './table-calls.js'
 import { sentAgain } from './sent-again.js'
-import { timeOf } from './server-time.js'
+import { timeOf } from './clients/reply.js'
 
 const SCAN_COUNT = '1000'
 /** The replies of PTTL for a missing key, and for one that does not expire. */
@@ -20,34 +18,17 @@ const MISSING = -2
 const NO_EXPIRY = -1
 /** The beginning of the text of a held key, also if it has several holders. */
 const OWN_TEXT = 'signalbox/1 '
-
-export interface OperatorParts {
-  readonly link: RedisLink
-  readonly names: Names
-  readonly layout: HeldLayout
-  readonly calls: TableCalls
-  readonly errors: CallErrors
-}
-
-/** A held key, and its holder. */
-interface HeldKey {
-  readonly key: string
-  readonly id: string
-  readonly number: number
-  readonly details: string
-  readonly age: number
-  /** Infinity for a client of another library that has set no expiry. */
-  readonly expiresIn: number
-  /** Whether a client of another library holds it. */
-  readonly isForeign: boolean
-}
+/** The beginning of the ID of a client of another library that holds a key. */
+const FOREIGN = '?'
 
 /** Lists and removes the requests of all sessions. Methods reject as the link does. */
 export class Operator {
-  readonly #parts: OperatorParts
+  readonly #parts: EngineParts
+  readonly #calls: TableCalls
 
-  constructor(parts: OperatorParts) {
+  constructor(parts: EngineParts, calls: TableCalls) {
     this.#parts = parts
+    this.#calls = calls
   }
 
   /**
@@ -63,21 +44,11 @@ export class Operator {
     const heldNames = exact ? [names.held(prefix)] : await this.#scan(names.heldPattern(prefix), layout.type)
     // A search also finds keys of other programs, which are not locks. If the caller names the lock, another client
     // holds it.
-    const known = (await this.#heldKeys(heldNames)).filter(({ isForeign }) => exact || !isForeign)
-    const unrecorded = known.filter(({ key, id }) => !recorded.has(`${id} ${key}`))
-    const held = unrecorded.map(({ key, id, details, number, age, expiresIn }) => ({
-      id,
-      order: '',
-      key,
-      ...whoIs(id, details),
-      claim: { key, mode: 'exclusive' as const },
-      phase: 'held' as const,
-      number,
-      age,
-      expiresIn,
-    }))
+    const held = (await this.#holders(heldNames))
+      .filter(({ id }) => exact || !id.startsWith(FOREIGN))
+      .filter(({ key, id }) => !recorded.has(`${id} ${key}`))
     // Keys that their recorded holders have released since, and that other holders have taken.
-    const replaced = new Set(unrecorded.map(({ key }) => key))
+    const replaced = new Set(held.map(({ key }) => key))
     const others = reports
       .filter(({ key }) => (exact ? key === prefix : key.startsWith(prefix)))
       .filter(({ key, phase }) => phase !== 'held' || !replaced.has(key))
@@ -88,12 +59,11 @@ export class Operator {
   async forceRelease(operation: ForceRelease): Promise<boolean> {
     const { key, number } = operation
     const { names } = this.#parts
-    const text = await this.#text(operation, key)
-    const held = text === undefined ? undefined : HeldText.of(text)
+    const held = parseHeldText(await this.#text(operation, key))
     const group = names.group(key)
     if (held) {
       if (held.number !== number) return false
-      const keys = held.keys ?? [key]
+      const keys = detailsIn(held.details).keys ?? [key]
       const claims = keys.map((each): Claim => ({ key: each, mode: 'exclusive' }))
       return this.#take(group, held.id, number, claims)
     }
@@ -112,19 +82,17 @@ export class Operator {
     const first = new FirstKeys(list)
     // Finds keys of every type, so that a value that another program has replaced is also listed.
     await this.#eachName(names.valuePattern(list.prefix), [], name => {
-      const key = names.keyOfValue(name)
+      const key = names.keyOf('value', name)
       if (key !== undefined) first.add(key)
     })
     return first.inOrder()
   }
 
-  /** The limiters for which `isMeant` is true, and the Redis key of each. */
-  async limiters(isMeant: (limiter: string) => boolean): Promise<readonly (readonly [string, string])[]> {
-    const found = await this.#scan(this.#parts.names.limitsPattern, 'string')
-    return found.flatMap(name => {
-      const limiter = this.#parts.names.limiterOf(name)
-      return limiter !== undefined && isMeant(limiter) ? [[limiter, name] as const] : []
-    })
+  /** The limiters for which `isMeant` is true. */
+  async limiters(isMeant: (limiter: string) => boolean): Promise<string[]> {
+    const { names } = this.#parts
+    const found = await this.#scan(names.limitsPattern, 'string')
+    return found.flatMap(name => names.keyOf('limit', name) ?? []).filter(isMeant)
   }
 
   /** Removes all requests of a session. @returns the number of removed requests */
@@ -141,11 +109,11 @@ export class Operator {
 
   async #take(group: Group, id: string, number: number, claims: readonly Claim[]): Promise<boolean> {
     const take = { type: 'take', request: { id, claims }, number } as const
-    return (await this.#parts.calls.send(group, take)) as boolean
+    return (await this.#calls.send(group, take)) as boolean
   }
 
   async #reports(group: Group): Promise<ServerReport[]> {
-    return (await this.#parts.calls.send(group, { type: 'inspect', prefix: '' })) as ServerReport[]
+    return (await this.#calls.send(group, { type: 'inspect', prefix: '' })) as ServerReport[]
   }
 
   /**
@@ -157,15 +125,12 @@ export class Operator {
     return found.map(name => names.groupOfRequests(name))
   }
 
-  /**
-   * The held keys among these that have one holder: an exclusive grant or another program.
-   * @param heldNames the names of the keys.
-   */
-  async #heldKeys(heldNames: readonly string[]): Promise<HeldKey[]> {
+  /** The holders of those of these held keys that have a single one: an exclusive grant or another program. */
+  async #holders(heldNames: readonly string[]): Promise<IdentifiedReport[]> {
     const { names } = this.#parts
     const now = timeOf(await this.#read('', ['TIME']))
     const found = await Promise.all(
-      heldNames.map(async (name): Promise<HeldKey[]> => {
+      heldNames.map(async (name): Promise<IdentifiedReport[]> => {
         const key = names.keyOfHeld(name)
         if (key === undefined) return []
         const [text, answer] = await Promise.all([
@@ -173,17 +138,27 @@ export class Operator {
           this.#read(name, ['PTTL', name]),
         ])
         const left = Number(answer)
-        const held = text === undefined ? undefined : HeldText.of(text)
-        if (held) {
-          if (left <= 0) return []
-          const { id, number, details, since } = held
-          return [
-            { key, id, number, details, age: Math.max(0, now - since), expiresIn: left, isForeign: false },
-          ]
+        const held = parseHeldText(text)
+        if (held ? left <= 0 : left === MISSING || text?.startsWith(OWN_TEXT)) return []
+        const { id, number, since, details } = held ?? {
+          id: FOREIGN + key,
+          number: 0,
+          since: now,
+          details: '',
         }
-        if (left === MISSING || text?.startsWith(OWN_TEXT)) return []
-        const expiresIn = left === NO_EXPIRY ? Infinity : left
-        return [{ key, id: `?${key}`, number: 0, details: '', age: 0, expiresIn, isForeign: true }]
+        return [
+          {
+            id,
+            order: '',
+            key,
+            ...whoIs(id, details),
+            claim: { key, mode: 'exclusive' },
+            phase: 'held',
+            number,
+            age: Math.max(0, now - since),
+            expiresIn: left === NO_EXPIRY ? Infinity : left,
+          },
+        ]
       }),
     )
     return found.flat()

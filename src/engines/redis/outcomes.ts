@@ -5,7 +5,6 @@ import type {
   ReadOutcome,
   RequestReport,
   RequestStatus,
-  SignOutcome,
   Versioned,
 } from '../../engine/contract.js'
 import { timeOfVersion } from '../../engine/kit/time-of-version.js'
@@ -25,33 +24,22 @@ export class OperationFailure {
   ) {}
 }
 
-/** The failure of an operation; undefined if it succeeded. */
-function failureIn(answer: Reply): OperationFailure | undefined {
-  if (typeof answer !== 'object') return undefined
-  const [state, about] = answer ?? []
-  if (state === 'unreadable') return new OperationFailure(state, text(about))
-  return state === 'error' ? new OperationFailure(text(about)) : undefined
-}
-
 /** Converts the answer to one operation to its outcome in the contract. */
 export function outcomeOf(operation: ServerOperation, answer: Reply): unknown {
-  const failure = failureIn(answer)
-  if (failure) return failure
+  const [state, about] = Array.isArray(answer) ? (answer as readonly Reply[]) : []
+  if (state === 'unreadable') return new OperationFailure(state, text(about))
+  if (state === 'error') return new OperationFailure(text(about))
   switch (operation.type) {
     case 'enqueue':
     case 'checkIn':
       return statusOf(operation.request.id, answer)
     case 'extendOrYield': {
-      if (typeof answer !== 'object' || answer?.[0] !== 'kept') return statusOf(operation.next.id, answer)
-      return {
-        state: 'held',
-        id: operation.request.id,
-        number: Number(answer[1]),
-        isUncontended: answer[2] === 1,
-      }
+      if (state !== 'kept') return statusOf(operation.next.id, answer)
+      const [, number, alone] = list(answer)
+      return { state: 'held', id: operation.request.id, number: Number(number), isUncontended: alone === 1 }
     }
     case 'alive':
-      return signOutcome(list(answer))
+      return { next: delay(list(answer)[1]), due: list(list(answer)[2]!).map(text) }
     case 'renew':
     case 'release':
     case 'downgrade':
@@ -107,13 +95,7 @@ function statusOf(id: string, answer: Reply): RequestStatus {
     case 'held':
       return { state, id, number: Number(first), read: readOutcome(second!) }
     case 'queued': {
-      const queued = {
-        state,
-        id,
-        place: Number(first),
-        checkInAfter: delay(second),
-        sessionsAhead: [],
-      } as const
+      const queued = { state, id, place: Number(first), checkInAfter: delay(second), sessionsAhead: [] }
       if (holder === undefined) return queued
       return { ...queued, holder: { ...whoIs(text(holder), text(details)), age: Number(age) } }
     }
@@ -125,10 +107,6 @@ function statusOf(id: string, answer: Reply): RequestStatus {
     default:
       throw new TypeError(`the server answered ${JSON.stringify(answer)}`)
   }
-}
-
-function signOutcome([, next, due]: readonly Reply[]): SignOutcome {
-  return { next: delay(next), due: list(due!).map(text) }
 }
 
 /** Parses milliseconds; a negative number stands for Infinity. */

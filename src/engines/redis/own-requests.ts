@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../base/clock.js'
+import type { Timer } from '../../base/clock.js'
 import type {
   Enqueue,
   ExtendOrYield,
@@ -10,10 +10,8 @@ import type {
 import { CLAIM_WINDOW } from '../../engine/wait-times.js'
 import { LateRequests } from '../../engine/kit/late-requests.js'
 import type { ServerOperation } from './call.js'
-import type { RedisLink } from './clients/redis-link.js'
-import { FreedChannels } from './freed-channels.js'
-import type { HeldLayout } from './held-layout.js'
-import type { Group, Names } from './names.js'
+import type { EngineParts } from './engine-parts.js'
+import type { Group } from './names.js'
 
 /**
  * How long a grant counts as uncontended while no message arrives, in milliseconds. It is short, because a message may
@@ -32,6 +30,9 @@ const LOST_PAUSE = 100
  */
 const CHECK_IN_UNSUBSCRIBED = CLAIM_WINDOW / 2
 
+/** The words of messages that the listener receives. */
+const HINTS = ['wake', 'lost', 'contended', 'reserved'] as const
+
 /** The known state of a request of this session. */
 interface Own {
   readonly request: LockRequest
@@ -45,36 +46,27 @@ interface Own {
   alone?: Timer | null
 }
 
-export interface OwnRequestsParts {
-  readonly link: RedisLink
-  readonly names: Names
-  readonly layout: HeldLayout
-  readonly clock: Clock
-  readonly cancel: (request: LockRequest) => Promise<unknown>
-}
-
 /** The requests of this session that may be on the server, and the messages about them. */
 export class OwnRequests {
-  readonly #parts: OwnRequestsParts
-  readonly #freed: FreedChannels
+  readonly #parts: EngineParts
+  /** The requests that wait for a message that a foreign client has freed their key, by channel. */
+  readonly #freed = new Map<string, Set<string>>()
   readonly #late: LateRequests
   readonly #own = new Map<string, Own>()
   #sweepAt = MIN_SWEPT
-  /** The channels with messages about these requests, and those of the channels that are subscribed. */
-  readonly #channels = new Set<string>()
-  readonly #subscribed = new Set<string>()
-  /** The channels whose subscription is under way, which takes several round trips. */
-  readonly #entering = new Set<string>()
+  /**
+   * The channels with messages about these requests, and the state of their subscriptions. One that is under way takes
+   * several round trips.
+   */
+  readonly #channels = new Map<string, 'under way' | 'failed' | 'subscribed'>()
   #session = ''
   #listener: Listener | undefined
   /** Lets all waiters check in after a lost answer. */
   #afterLoss: Timer | undefined
 
-  constructor(parts: OwnRequestsParts) {
+  constructor(parts: EngineParts, cancel: (request: LockRequest) => Promise<unknown>) {
     this.#parts = parts
-    const { cancel, clock, link } = parts
-    this.#freed = new FreedChannels(link)
-    this.#late = new LateRequests({ clock, isOwn: id => this.#own.has(id), cancel })
+    this.#late = new LateRequests({ clock: parts.clock, isOwn: id => this.#own.has(id), cancel })
   }
 
   begin(session: string, listener: Listener): void {
@@ -147,12 +139,16 @@ export class OwnRequests {
   /** Subscribes to messages about requests. Then lets all waiters check in, because earlier messages were missed. */
   async listen(group: Group): Promise<void> {
     const channel = group.channels + this.#session
-    if (this.#subscribed.has(channel)) return
-    this.#channels.add(channel)
-    this.#entering.add(channel)
-    await this.#parts.link.subscribe(channel).finally(() => this.#entering.delete(channel))
-    if (this.#subscribed.has(channel)) return
-    this.#subscribed.add(channel)
+    if (this.#channels.get(channel) === 'subscribed') return
+    this.#channels.set(channel, 'under way')
+    try {
+      await this.#parts.link.subscribe(channel)
+    } catch (error) {
+      this.#channels.set(channel, 'failed')
+      throw error
+    }
+    if (this.#channels.get(channel) === 'subscribed') return
+    this.#channels.set(channel, 'subscribed')
     // mutant: hints-before-subscription-lost
     this.lookAtAll()
   }
@@ -163,28 +159,18 @@ export class OwnRequests {
       this.hint(text)
       return true
     }
-    const freed = this.#freed.waiting(channel)
-    for (const id of freed ?? []) this.#listener?.wake(id)
+    const freed = this.#freed.get(channel)
+    for (const id of [...(freed ?? [])]) this.#listener?.wake(id)
     return freed !== undefined
   }
 
   /** Handles a message from the code to a session: a word, and the ID or key that it is about. */
   hint(text: string): void {
     const space = text.indexOf(' ')
-    const about = text.slice(space + 1)
-    switch (text.slice(0, space)) {
-      case 'wake':
-        return this.#listener?.wake(about)
-      case 'lost':
-        return this.#listener?.lost(about)
-      case 'contended':
-        return this.#listener?.contended(about)
-      case 'reserved':
-        return this.#listener?.reserved(about)
-      case 'foreign':
-        return this.#followFreed(about, true)
-      default:
-    }
+    const [word, about] = [text.slice(0, space), text.slice(space + 1)]
+    const hint = HINTS.find(each => each === word)
+    if (hint) this.#listener?.[hint](about)
+    else if (word === 'foreign') this.#followFreed(about, true)
   }
 
   /**
@@ -200,6 +186,7 @@ export class OwnRequests {
     this.#afterLoss ??= this.#parts.clock.after(LOST_PAUSE, look, false)
   }
 
+  /** Called when the operation may be executed later, or may have been executed. */
   operationLost(operation: Enqueue | ExtendOrYield): void {
     if (this.#listener) this.#late.lost(operation)
   }
@@ -244,7 +231,7 @@ export class OwnRequests {
     }
     // If the subscription fails, a waiter still checks in by itself, and the next waiter tries to subscribe again.
     this.listen(group).catch(() => undefined)
-    if (!this.#entering.has(group.channels + this.#session)) return status
+    if (this.#channels.get(group.channels + this.#session) !== 'under way') return status
     return { ...status, checkInAfter: Math.min(status.checkInAfter, CHECK_IN_UNSUBSCRIBED) }
   }
 
@@ -254,7 +241,7 @@ export class OwnRequests {
     if (!own) return false
     const { alone } = own
     alone?.cancel()
-    if (this.#subscribed.has(group.channels + this.#session)) {
+    if (this.#channels.get(group.channels + this.#session) === 'subscribed') {
       own.alone = this.#parts.clock.after(ALONE_FOR, () => this.#listener?.contended(id), false)
       return true
     }
@@ -270,15 +257,26 @@ export class OwnRequests {
     this.#own.delete(id)
   }
 
-  /** Subscribes to, or unsubscribes from, the messages of foreign clients that free the keys of this request. */
+  /**
+   * Subscribes to, or unsubscribes from, the messages of foreign clients that free the keys of this request, while it is
+   * the first waiter behind such a client.
+   */
   #followFreed(id: string, isWanted: boolean): void {
-    const { layout, names } = this.#parts
+    const { layout, link, names } = this.#parts
     const own = this.#own.get(id)
     if (!layout.freed || !own) return
     for (const { key } of own.request.claims) {
       const channel = layout.freed(names.held(key))
-      if (isWanted) this.#freed.add(channel, id)
-      else this.#freed.remove(channel, id)
+      const waiting = this.#freed.get(channel)
+      if (isWanted && waiting) waiting.add(id)
+      else if (isWanted) {
+        this.#freed.set(channel, new Set([id]))
+        // The waiter checks in even without a message.
+        link.subscribe(channel).catch(() => undefined)
+      } else if (waiting?.delete(id) && waiting.size === 0) {
+        this.#freed.delete(channel)
+        link.unsubscribe(channel).catch(() => undefined)
+      }
     }
   }
 }

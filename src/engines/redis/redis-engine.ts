@@ -1,11 +1,15 @@
 import type { Clock } from '../../base/clock.js'
 import { boxClosed, IndeterminateError, InvalidArgumentError } from '../../base/errors.js'
-import type { Guarantees } from '../../base/guarantees.js'
 import type { KeptLimiter } from '../../engine/limits/report.js'
 import type { ReservePermits } from '../../engine/limits/reservation.js'
 import type {
   Alive,
+  Commit,
   Engine,
+  Enqueue,
+  Read,
+  ReadOutcome,
+  RecordedId,
   SignOutcome,
   SweepExpired,
   Inspect,
@@ -16,13 +20,16 @@ import type {
   RequestReport,
   PermitReservation,
   SessionInfo,
+  Versioned,
 } from '../../engine/contract.js'
+import type { RedisOptions } from './redis-options.js'
 import type { IdentifiedReport, RedisServer, VoteTerms } from './redis-server.js'
 import { keysOf } from './call.js'
 import { CallErrors } from './call-errors.js'
 import { CodeCalls } from './code-calls.js'
 import { clusterUrl } from './cluster-node.js'
-import type { LinkMaker, RedisLink } from './clients/redis-link.js'
+import type { LinkMaker } from './clients/redis-link.js'
+import type { EngineParts } from './engine-parts.js'
 import { groupedBy } from '../../base/grouped.js'
 import { redisGuarantees } from './guarantees.js'
 import { HELD_LAYOUTS } from './held-layout.js'
@@ -34,34 +41,24 @@ import { OwnRequests } from './own-requests.js'
 import { Replicas } from './replicas.js'
 import { TableCalls } from './table-calls.js'
 import { sentAgain } from './sent-again.js'
-import { timeOf } from './server-time.js'
+import { timeOf } from './clients/reply.js'
 
 /** Maximum number of requests that one operation of a sign of life names. */
 const MAX_NAMED = 100
 
-/** Options of the Redis engine. */
-export interface RedisEngineOptions {
-  /** Prefix of all keys and channels in Redis. */
-  readonly prefix: string
-  /** Minimum number of replicas that must have a grant, a renewal or a commit before it counts. */
-  readonly minReplicas: number
-  /** The format of held keys. */
-  readonly layout: keyof typeof HELD_LAYOUTS
-}
-
 /**
  * The engine for all processes that reach the same Redis server or cluster. The server executes the lock table as code.
+ * On Redis Cluster, a call reaches only the keys of one hash slot. So this engine rejects locks and transactions on
+ * several slots, and reads slot by slot.
  */
 export class RedisEngine implements Engine, RedisServer {
   readonly name: string
   readonly prefix: string
-  readonly guarantees: Guarantees
+  readonly guarantees = redisGuarantees
   readonly reportsContention = false
   readonly canSteal = true
   readonly coversBySigns = true
-  readonly #link: RedisLink
-  readonly #names: Names
-  readonly #errors: CallErrors
+  readonly #parts: EngineParts
   readonly #calls: TableCalls
   readonly #requests: OwnRequests
   readonly #operator: Operator
@@ -70,7 +67,7 @@ export class RedisEngine implements Engine, RedisServer {
 
   constructor(
     makeLink: LinkMaker,
-    { layout: layoutName, minReplicas, prefix }: RedisEngineOptions,
+    { layout: layoutName, minReplicas, prefix }: Required<RedisOptions>,
     clock: Clock,
   ) {
     const link = makeLink({
@@ -85,36 +82,26 @@ export class RedisEngine implements Engine, RedisServer {
     const names = new Names(prefix, link.cluster, layout.companions)
     this.name = link.name
     this.prefix = prefix
-    this.guarantees = redisGuarantees
-    this.#link = link
-    this.#names = names
-    this.#errors = new CallErrors(link.name, names, layout.noun)
-    this.#requests = new OwnRequests({
-      link,
-      names,
-      layout,
-      clock,
-      cancel: request => this.submit({ type: 'cancel', request }),
-    })
-    const code = new CodeCalls(link)
-    this.#calls = new TableCalls({
-      link,
-      code,
-      clock,
-      names,
-      layout,
-      errors: this.#errors,
-      replicas: minReplicas > 0 ? new Replicas(minReplicas) : undefined,
-      listener: this.#requests,
-    })
-    this.#operator = new Operator({ link, names, layout, calls: this.#calls, errors: this.#errors })
-    this.#limits = new RedisLimits(link, code, clock)
+    const errors = new CallErrors(link.name, names, layout.noun)
+    const parts = { link, code: new CodeCalls(link), clock, names, layout, errors }
+    this.#parts = parts
+    this.#requests = new OwnRequests(parts, request => this.submit({ type: 'cancel', request }))
+    const replicas = minReplicas > 0 ? new Replicas(minReplicas) : undefined
+    this.#calls = new TableCalls(parts, replicas, this.#requests)
+    this.#operator = new Operator(parts, this.#calls)
+    this.#limits = new RedisLimits(parts)
   }
 
   /** @throws InvalidArgumentError when the server is a node of a cluster; UnavailableError */
   async join(member: SessionInfo, listener: Listener): Promise<void> {
-    await this.#link.connect()
-    await this.#refuseClusterNode()
+    const { link, names } = this.#parts
+    await link.connect()
+    const url = await clusterUrl(link, names)
+    if (url !== undefined)
+      throw new InvalidArgumentError(
+        `${this.name} is a node of a Redis Cluster: open ${url}, or pass a client that is connected to the cluster`,
+        { engine: this.name },
+      )
     this.#calls.begin({ member, memberText: heldText(member) })
     this.#requests.begin(member.session, listener)
     this.#listener = listener
@@ -130,9 +117,11 @@ export class RedisEngine implements Engine, RedisServer {
       case 'sweepExpired':
         return this.#sweepExpired(operation)
       case 'watch':
-        return this.#attempt(() => sentAgain(() => this.#link.subscribe(this.#names.value(operation.key))))
+        return this.#attempt(() =>
+          sentAgain(() => this.#parts.link.subscribe(this.#parts.names.value(operation.key))),
+        )
       case 'unwatch':
-        return this.#attempt(() => this.#link.unsubscribe(this.#names.value(operation.key)))
+        return this.#attempt(() => this.#parts.link.unsubscribe(this.#parts.names.value(operation.key)))
       case 'inspect':
         return this.#inspect(operation)
       case 'list':
@@ -141,49 +130,33 @@ export class RedisEngine implements Engine, RedisServer {
         return this.#attempt(() => this.#operator.forceRelease(operation))
       case 'revoke':
         return this.#attempt(() => this.#operator.revoke(operation))
-      case 'enqueue': {
-        const taken = operation.request.claims.find(({ key }) => this.#names.isTaken(key))
-        if (taken) return Promise.reject(this.#errors.taken(taken.key))
-        return this.#send(operation, vote)
+      case 'read':
+        return this.#parts.link.cluster ? this.#readBySlot(operation) : this.#send(operation)
+      case 'enqueue':
+      case 'commit': {
+        const refusal = this.#refusalOf(operation)
+        return refusal ? Promise.reject(refusal) : this.#send(operation, vote)
       }
       default:
         return this.#send(operation, vote)
     }
   }
 
-  async wallClock(): Promise<number> {
-    if (!this.#listener) throw boxClosed(this.name)
+  wallClock(): Promise<number> {
     // Without a key, all processes ask the same server of a Cluster.
-    return this.#attempt(async () => timeOf(await sentAgain(() => this.#link.command('', ['TIME']))))
+    return this.#attempt(async () => timeOf(await sentAgain(() => this.#parts.link.command('', ['TIME']))))
   }
 
-  async reservePermits(request: ReservePermits): Promise<PermitReservation> {
-    if (!this.#listener) throw boxClosed(this.name)
-    const { limiter } = request
-    return this.#attempt(async () => {
-      try {
-        return await this.#limits.reservePermits(this.#names.limit(limiter), request)
-      } catch (error) {
-        throw this.#errors.ofLimit(error, limiter)
-      }
-    })
+  reservePermits(request: ReservePermits): Promise<PermitReservation> {
+    return this.#attempt(() => this.#limits.reservePermits(request))
   }
 
   limiters(isMeant: (limiter: string) => boolean): Promise<readonly KeptLimiter[]> {
-    if (!this.#listener) return Promise.reject(boxClosed(this.name))
     return this.#attempt(async () => {
       const found = await this.#operator.limiters(isMeant)
-      const reports = await Promise.all(found.map(([limiter, key]) => this.#report(limiter, key)))
+      const reports = await Promise.all(found.map(limiter => this.#limits.report(limiter)))
       return reports.filter(report => report !== undefined)
     })
-  }
-
-  async #report(limiter: string, key: string): Promise<KeptLimiter | undefined> {
-    try {
-      return await this.#limits.report(limiter, key)
-    } catch (error) {
-      throw this.#errors.ofLimit(error, limiter)
-    }
   }
 
   async reports(inspect: Inspect): Promise<readonly IdentifiedReport[]> {
@@ -191,21 +164,11 @@ export class RedisEngine implements Engine, RedisServer {
   }
 
   async listen(): Promise<void> {
-    await this.#attempt(() => this.#requests.listen(this.#names.group('')))
+    await this.#attempt(() => this.#requests.listen(this.#parts.names.group('')))
   }
 
   async raise(least: number): Promise<void> {
-    await this.#calls.send(this.#names.group(''), { type: 'raise', least })
-  }
-
-  /** Whether keys lie in many hash slots. */
-  get cluster(): boolean {
-    return this.#link.cluster
-  }
-
-  /** A text that is equal for keys of one hash slot on Cluster, and for all keys elsewhere. */
-  slotOf(key: string): string {
-    return this.#names.group(key).numbers
+    await this.#calls.send(this.#parts.names.group(''), { type: 'raise', least })
   }
 
   /** Cancels all requests that may be on the server. A request that can't be cancelled now expires with its lease. */
@@ -214,21 +177,40 @@ export class RedisEngine implements Engine, RedisServer {
     const cancelled = this.#requests.end().map(request => this.submit({ type: 'cancel', request }))
     this.#listener = undefined
     await Promise.allSettled(cancelled)
-    await this.#link.close()
+    await this.#parts.link.close()
   }
 
-  async #refuseClusterNode(): Promise<void> {
-    const url = await clusterUrl(this.#link, this.#names)
-    if (url === undefined) return
-    throw new InvalidArgumentError(
-      `${this.name} is a node of a Redis Cluster: open ${url}, or pass a client that is connected to the cluster`,
-      { engine: this.name },
-    )
+  /** The error for an operation with an invalid lock key, or on Cluster, with keys in several hash slots. */
+  #refusalOf(operation: Enqueue | Commit): InvalidArgumentError | undefined {
+    const isLock = operation.type === 'enqueue'
+    const taken = isLock && operation.request.claims.find(({ key }) => this.#parts.names.isTaken(key))
+    if (taken) return this.#parts.errors.taken(taken.key)
+    if (!this.#parts.link.cluster) return undefined
+    const read = isLock ? operation.read : undefined
+    const [first, ...others] = [...(read?.keys ?? []), ...keysOf(operation)]
+    const spread = others.find(key => this.#parts.names.group(key) !== this.#parts.names.group(first!))
+    if (spread === undefined) return undefined
+    return this.#parts.errors.spread(isLock && !read ? 'lock' : 'transaction', first!, spread)
+  }
+
+  async #readBySlot(read: Read): Promise<ReadOutcome> {
+    const keysBySlot = groupedBy(read.keys, key => this.#parts.names.group(key))
+    const idsBySlot = groupedBy(read.ids, ({ key }) => this.#parts.names.group(key))
+    const values = new Map<string, Versioned>()
+    const seen = new Map<RecordedId, boolean>()
+    const parts = [...new Set([...keysBySlot.keys(), ...idsBySlot.keys()])].map(async slot => {
+      const [keys, ids] = [keysBySlot.get(slot) ?? [], idsBySlot.get(slot) ?? []]
+      const outcome = (await this.#calls.send(slot, { type: 'read', keys, ids })) as ReadOutcome
+      for (const [index, key] of keys.entries()) values.set(key, outcome.values[index]!)
+      for (const [index, id] of ids.entries()) seen.set(id, outcome.seen[index]!)
+    })
+    await Promise.all(parts)
+    return { values: read.keys.map(key => values.get(key)!), seen: read.ids.map(id => seen.get(id)!) }
   }
 
   #send(operation: Operation, vote?: VoteTerms): Promise<unknown> {
     this.#requests.sending(operation)
-    return this.#calls.send(this.#names.group(keysOf(operation)[0]!), operation, vote)
+    return this.#calls.send(this.#parts.names.group(keysOf(operation)[0]!), operation, vote)
   }
 
   /**
@@ -236,7 +218,7 @@ export class RedisEngine implements Engine, RedisServer {
    * fail, their requests are due: an unreachable node of a cluster must not stop the signs to the others.
    */
   async #alive({ session, requests }: Alive): Promise<SignOutcome> {
-    const byGroup = groupedBy(requests, ({ claims }) => this.#names.group(claims[0]!.key))
+    const byGroup = groupedBy(requests, ({ claims }) => this.#parts.names.group(claims[0]!.key))
     const named: (readonly LockRequest[])[] = []
     const sent: Promise<unknown>[] = []
     for (const [group, together] of byGroup)
@@ -262,7 +244,7 @@ export class RedisEngine implements Engine, RedisServer {
   }
 
   async #sweepExpired({ keys }: SweepExpired): Promise<undefined> {
-    const byGroup = groupedBy(keys, key => this.#names.group(key))
+    const byGroup = groupedBy(keys, key => this.#parts.names.group(key))
     await Promise.all(
       [...byGroup].map(([group, together]) =>
         this.#calls.send(group, { type: 'sweepExpired', keys: together }),
@@ -278,14 +260,15 @@ export class RedisEngine implements Engine, RedisServer {
 
   #received(channel: string, text: string): void {
     if (this.#requests.message(channel, text)) return
-    this.#listener?.changed(this.#names.keyOfValue(channel)!)
+    this.#listener?.changed(this.#parts.names.keyOf('value', channel)!)
   }
 
   async #attempt<T>(task: () => Promise<T>): Promise<T> {
+    if (!this.#listener) throw boxClosed(this.name)
     try {
       return await task()
     } catch (error) {
-      const failure = this.#errors.ofCall(error)
+      const failure = this.#parts.errors.ofCall(error)
       if (failure instanceof IndeterminateError) this.#requests.answerLost()
       throw failure
     }

@@ -18,8 +18,8 @@ export interface RedisOptions {
 /** An existing client, and the options of its engine. */
 export interface ExistingRedis extends RedisOptions {
   /**
-   * A `Redis` or `Cluster` of ioredis, or a client or cluster of node-redis. The engine never closes it. It sends
-   * commands over a client of ioredis, and opens further connections like those of the client.
+   * A `Redis` or `Cluster` of ioredis, or a client or cluster of node-redis. The engine opens connections with the
+   * client's options, and never closes the client.
    */
   readonly redis: object
 }

@@ -4,7 +4,7 @@ import { percentDecoded, urlParameters } from '../../engine/kit/url-parameters.j
 import type { Address, Login, NetworkAddress } from './clients/connection.js'
 import { redisOptions, type RedisOptions } from './redis-options.js'
 
-/** A parsed URL with a scheme of {@link REDIS_SCHEMES} or {@link VALKEY}. */
+/** A parsed URL with a scheme of {@link KINDS} or {@link VALKEY}. */
 export interface RedisPlace {
   /** For errors and logs: the URL without user, password and query. */
   readonly name: string
@@ -31,9 +31,6 @@ const KINDS = {
 
 type Scheme = keyof typeof KINDS
 
-/** The schemes of Redis URLs. */
-const REDIS_SCHEMES = Object.keys(KINDS)
-
 /** The schemes of Valkey, which has the protocol of Redis, and the scheme that each stands for. */
 const VALKEY: Readonly<Record<string, Scheme>> = { valkey: 'redis', valkeys: 'rediss' }
 
@@ -48,10 +45,10 @@ export function parseRedisUrl(url: string): RedisPlace {
   const match = FORM.exec(url)
   const given = match?.[1] ?? ''
   const scheme = (VALKEY[given] ?? given) as Scheme
-  if (!match || !REDIS_SCHEMES.includes(scheme)) {
+  if (!match || !Object.hasOwn(KINDS, scheme)) {
     // The error does not contain the URL: a malformed URL may have its password anywhere.
     throw new InvalidArgumentError(
-      `a Redis URL must look like redis://user:password@host:6379/0, with a scheme of ${REDIS_SCHEMES.join(', ')}`,
+      `a Redis URL must look like redis://user:password@host:6379/0, with a scheme of ${Object.keys(KINDS).join(', ')}`,
     )
   }
   const [, , credentials = '', hosts = '', path = '', query = ''] = match
@@ -60,6 +57,9 @@ export function parseRedisUrl(url: string): RedisPlace {
   const server = serverOf(name, scheme, hosts, path)
   const database = databaseOf(name, scheme, path, parameters)
   parameters.delete('db')
+  const options: Record<string, unknown> = Object.fromEntries(parameters)
+  if (/^\d+$/.test(parameters.get('minReplicas') ?? ''))
+    options['minReplicas'] = Number(options['minReplicas'])
   const [username = '', ...password] = credentials.split(':')
   return {
     name,
@@ -69,7 +69,7 @@ export function parseRedisUrl(url: string): RedisPlace {
       password: password.length === 0 ? undefined : percentDecoded(name, password.join(':')),
       database,
     },
-    options: redisOptions(optionsOf(parameters)),
+    options: redisOptions(options),
   }
 }
 
@@ -84,7 +84,13 @@ function serverOf(name: string, scheme: Scheme, hosts: string, path: string): Re
   const addresses = addressesOf(name, scheme, hosts)
   const { kind } = KINDS[scheme]
   if (kind === 'cluster') return { kind, seeds: addresses }
-  if (kind === 'sentinel') return { kind, sentinels: addresses, masterName: masterNameOf(name, path) }
+  if (kind === 'sentinel') {
+    const masterName = percentDecoded(name, path.slice(1))
+    if (masterName !== '') return { kind, sentinels: addresses, masterName }
+    throw new InvalidArgumentError(
+      `${name} must have the master's name as its path, like redis+sentinel://host/name`,
+    )
+  }
   if (addresses.length > 1)
     throw new InvalidArgumentError(
       `${name} names several servers, which only redis+sentinel: and redis+cluster: allow`,
@@ -115,20 +121,4 @@ function databaseOf(name: string, scheme: Scheme, path: string, parameters: Map<
   if (!/^\d{1,9}$/.test(given))
     throw new InvalidArgumentError(`${name} must have the number of a database, not ${shown(given)}`)
   return Number(given)
-}
-
-function masterNameOf(name: string, path: string): string {
-  const masterName = percentDecoded(name, path.slice(1))
-  if (masterName === '')
-    throw new InvalidArgumentError(
-      `${name} must have the master's name as its path, like redis+sentinel://host/name`,
-    )
-  return masterName
-}
-
-function optionsOf(parameters: Map<string, string>): Record<string, unknown> {
-  const options: Record<string, unknown> = Object.fromEntries(parameters)
-  const minReplicas = parameters.get('minReplicas')
-  if (minReplicas !== undefined && /^\d+$/.test(minReplicas)) options['minReplicas'] = Number(minReplicas)
-  return options
 }

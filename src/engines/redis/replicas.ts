@@ -1,5 +1,5 @@
 import type { Reply } from './clients/connection.js'
-import type { Answered, ServerCommands } from './clients/redis-link.js'
+import type { Answered } from './clients/redis-link.js'
 
 /** Time limit for replicas to confirm a write, in milliseconds. */
 const PATIENCE = 1000
@@ -13,7 +13,7 @@ export interface Missed {
 /** Checks whether enough replicas have the writes of servers. */
 export class Replicas {
   readonly #least: number
-  readonly #questions = new WeakMap<ServerCommands, Questions>()
+  readonly #waits = new WeakMap<Answered['server'], Waits>()
 
   /** @param least minimum number of replicas. */
   constructor(least: number) {
@@ -38,36 +38,25 @@ export class Replicas {
     }
   }
 
-  #ask(server: ServerCommands): Promise<Reply> {
-    let questions = this.#questions.get(server)
-    if (!questions) this.#questions.set(server, (questions = new Questions(server, this.#least)))
-    return questions.ask()
+  /**
+   * Sends `WAIT` to one server, one at a time. Until the server has answered, it executes nothing else that comes over
+   * the connection. So all calls that need an answer meanwhile share the next `WAIT`.
+   */
+  #ask(server: Answered['server']): Promise<Reply> {
+    const waits = this.#waits.get(server) ?? { current: Promise.resolve(), next: undefined }
+    this.#waits.set(server, waits)
+    waits.next ??= waits.current.then(() => {
+      waits.next = undefined
+      const answer = server.send(['WAIT', String(this.#least), String(PATIENCE)])
+      waits.current = answer.catch(() => undefined)
+      return answer
+    })
+    return waits.next
   }
 }
 
-/**
- * Sends `WAIT` to one server, one at a time. Until the server has answered, it executes nothing else that comes over
- * the connection. So all calls that need an answer meanwhile share the next `WAIT`.
- */
-class Questions {
-  readonly #server: ServerCommands
-  readonly #words: readonly string[]
+interface Waits {
   /** Settles when the current `WAIT` is answered. */
-  #asked: Promise<unknown> = Promise.resolve()
-  #next: Promise<Reply> | undefined
-
-  constructor(server: ServerCommands, least: number) {
-    this.#server = server
-    this.#words = ['WAIT', String(least), String(PATIENCE)]
-  }
-
-  ask(): Promise<Reply> {
-    this.#next ??= this.#asked.then(() => {
-      this.#next = undefined
-      const answer = this.#server.send(this.#words)
-      this.#asked = answer.catch(() => undefined)
-      return answer
-    })
-    return this.#next
-  }
+  current: Promise<unknown>
+  next: Promise<Reply> | undefined
 }

@@ -1,19 +1,15 @@
-import type { Clock } from '../../base/clock.js'
-import type { Enqueue, ExtendOrYield } from '../../engine/contract.js'
 import { arrivalsRead, SILENCE } from '../../engine/kit/after-silence.js'
 import { mayRepeat, showsOutcome } from '../../engine/kit/repetition.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { IndeterminateError, UnavailableError } from '../../base/errors.js'
 import type { VoteTerms } from './redis-server.js'
 import { CallArguments, type Caller, type ServerOperation } from './call.js'
-import type { CallErrors } from './call-errors.js'
 import type { Reply } from './clients/connection.js'
 import { ConnectionLostError } from './clients/failures.js'
-import type { Answered, RedisLink } from './clients/redis-link.js'
-import type { CodeCalls } from './code-calls.js'
-import type { HeldLayout } from './held-layout.js'
-import type { Group, Names } from './names.js'
+import type { EngineParts } from './engine-parts.js'
+import type { Group } from './names.js'
 import { OperationFailure, outcomeOf } from './outcomes.js'
+import type { OwnRequests } from './own-requests.js'
 import type { Replicas } from './replicas.js'
 import { runtimeTimers } from '../../base/runtime-timers.js'
 
@@ -23,30 +19,6 @@ import { runtimeTimers } from '../../base/runtime-timers.js'
  * each of the two would wait for the other.
  */
 const MAX_OPERATIONS = 16
-
-export interface TableCallsParts {
-  readonly link: RedisLink
-  readonly code: CodeCalls
-  readonly clock: Clock
-  readonly names: Names
-  readonly layout: HeldLayout
-  readonly errors: CallErrors
-  /** Undefined if no replicas have to confirm writes. */
-  readonly replicas: Replicas | undefined
-  readonly listener: CallListener
-}
-
-/** Receives the results of calls. */
-export interface CallListener {
-  /** An operation was executed. @returns the outcome for its caller. */
-  settled(group: Group, operation: ServerOperation, outcome: unknown): unknown
-  /** An answer contains a hint for a request of this session. */
-  hint(text: string): void
-  /** An answer was lost, with the hints in it. */
-  answerLost(): void
-  /** The operation may be executed later, or may have been executed. */
-  operationLost(operation: Enqueue | ExtendOrYield): void
-}
 
 /** An operation without an outcome yet. */
 interface Pending {
@@ -66,7 +38,9 @@ interface Queue {
 
 /** Executes operations on the server. Those of one tick and one group are one call. */
 export class TableCalls {
-  readonly #parts: TableCallsParts
+  readonly #parts: EngineParts
+  readonly #replicas: Replicas | undefined
+  readonly #requests: OwnRequests
   #caller: Caller | undefined
   readonly #queues = new Map<string, Queue>()
   /**
@@ -77,8 +51,11 @@ export class TableCalls {
   /** When a reply last arrived, as clock time. */
   #heardAt = -Infinity
 
-  constructor(parts: TableCallsParts) {
+  /** @param replicas undefined if no replicas have to confirm writes. */
+  constructor(parts: EngineParts, replicas: Replicas | undefined, requests: OwnRequests) {
     this.#parts = parts
+    this.#replicas = replicas
+    this.#requests = requests
   }
 
   /** Begins to make calls for a session. */
@@ -117,7 +94,8 @@ export class TableCalls {
 
   /** @param lost the loss of the connection before the reply, if the operations are sent for the second time. */
   async #call(queue: Queue, batch: readonly Pending[], lost?: ConnectionLostError): Promise<void> {
-    const { clock, errors, link, listener, names, replicas } = this.#parts
+    const { clock, code, errors, layout, link, names } = this.#parts
+    const [replicas, requests] = [this.#replicas, this.#requests]
     const call = new CallArguments(names, queue.group, this.#caller!)
     for (const { operation, vote } of batch) call.add(operation, vote)
     queue.inFlight++
@@ -125,59 +103,53 @@ export class TableCalls {
       // They can't be sent again, so first find out whether the connection has ended.
       if (clock.now() - this.#heardAt > SILENCE && batch.some(({ operation }) => !maySendAgain(operation)))
         await this.#holding(arrivalsRead())
-      const answered = await this.#evaluate(queue.group, call)
+      const route = queue.group.numbers
+      // mutant: lost-code-overtaken
+      const answered = await code.call(route, layout.code, call.all(), again => this.#holding(again))
       this.#heardAt = clock.now()
       const answers = answersIn(answered.reply)
       const lasting = batch.filter(({ operation }, index) => replicas && mustLast(operation, answers[index]!))
       const missed = lasting.length > 0 ? await replicas?.missed(answered) : undefined
-      // If a repeated call finds a request gone, its first execution may be the reason. A client package may also
-      // repeat a call by itself.
-      const twice = lost !== undefined || answered.server.epoch !== answered.epoch
       // mutant: repeated-reply-without-look
-      if (twice) listener.answerLost()
+      if (lost) requests.answerLost()
       for (const [index, pending] of batch.entries()) {
         const { operation, resolve, reject } = pending
         const outcome = outcomeOf(operation, answers[index]!)
         if (outcome instanceof OperationFailure) reject(errors.refused(operation, outcome))
-        else if (twice && isDoubtful(operation, outcome)) reject(errors.twice(operation))
+        // If a repeated call finds a request gone, its first execution may be the reason.
+        else if (lost && isDoubtful(operation, outcome)) reject(errors.twice(operation))
         else {
           // The server has executed it, even if too few replicas have it.
-          const settled = listener.settled(queue.group, operation, outcome)
+          const settled = requests.settled(queue.group, operation, outcome)
           if (missed && lasting.includes(pending)) reject(errors.unsafe(operation, missed))
           else resolve(settled)
         }
       }
-      for (const hint of answers[batch.length] as readonly string[]) listener.hint(hint)
+      for (const hint of answers[batch.length] as readonly string[]) requests.hint(hint)
     } catch (error) {
       this.#heardAt = -Infinity
       if (errors.ofCall(error) instanceof IndeterminateError)
         for (const { operation } of batch)
           if (operation.type === 'enqueue' || operation.type === 'extendOrYield')
-            listener.operationLost(operation)
+            requests.operationLost(operation)
       if (error instanceof ConnectionLostError && !lost) {
         // The server may have closed the connection long ago, while this process was frozen.
         const again = batch.filter(({ operation }) => maySendAgain(operation))
         for (const { operation, reject } of batch) if (!maySendAgain(operation)) reject(errors.ofCall(error))
-        if (again.length < batch.length) listener.answerLost()
+        if (again.length < batch.length) requests.answerLost()
         if (again.length > 0) await this.#call(queue, again, error)
         return
       }
       // The first call may have been executed.
       const failure = errors.ofCall(lost && error instanceof UnavailableError ? lost : error)
       // mutant: lost-reply-without-look
-      if (failure instanceof IndeterminateError) listener.answerLost()
+      if (failure instanceof IndeterminateError) requests.answerLost()
       for (const { reject } of batch) reject(failure)
     } finally {
       queue.inFlight--
       if (queue.inFlight === 0 && queue.pending.size === 0 && link.cluster)
         this.#queues.delete(queue.group.numbers)
     }
-  }
-
-  async #evaluate(group: Group, call: CallArguments): Promise<Answered> {
-    const { code, layout } = this.#parts
-    // mutant: lost-code-overtaken
-    return code.call(group.numbers, layout.code, call.all(), again => this.#holding(again))
   }
 
   /** Makes later calls wait until a task has settled. They continue after the callers that await the task itself. */
@@ -205,7 +177,7 @@ export function answersIn(reply: Reply): readonly Reply[] {
 /** Whether the operation must not be lost with the server: it has set a lease, or committed. */
 function mustLast({ type }: ServerOperation, answer: Reply): boolean {
   if (typeof answer === 'number') return answer > 0 && SET_A_LEASE.has(type)
-  if (type !== 'commit') return isHeld(answer)
+  if (type !== 'commit') return Array.isArray(answer) && (answer[0] === 'held' || answer[0] === 'kept')
   // A commit that is repeated may have failed before because too few replicas had it.
   const [state] = answer as readonly Reply[]
   return state === 'committed' || state === 'repeated'
@@ -218,10 +190,6 @@ const SET_A_LEASE: ReadonlySet<string> = new Set<ServerOperation['type']>([
   'renew',
   'downgrade',
 ])
-
-function isHeld(answer: Reply): boolean {
-  return Array.isArray(answer) && (answer[0] === 'held' || answer[0] === 'kept')
-}
 
 /** Whether executing an operation twice has the same effect as once, or the reply shows that it was executed before. */
 function maySendAgain(operation: ServerOperation): boolean {

@@ -1,6 +1,5 @@
 import { Box } from '../../../src/box.js'
 import { systemClock } from '../../../src/base/clock.js'
-import { ClusterEngine } from '../../../src/engines/redis/cluster-engine.js'
 import { linkTo } from '../../../src/engines/redis/links.js'
 import { RedisEngine } from '../../../src/engines/redis/redis-engine.js'
 import type { RedisOptions } from '../../../src/engines/redis/redis-options.js'
@@ -28,8 +27,7 @@ export function openBy(
 ): Promise<Box> {
   const { options, ...place } = parseRedisUrl(url)
   const link = linkTo({ ...place, options }, connectWith)
-  const engine = new RedisEngine(link, { ...options, ...more }, systemClock)
-  return Box.join(engine.cluster ? new ClusterEngine(engine) : engine, systemClock)
+  return Box.join(new RedisEngine(link, { ...options, ...more }, systemClock), systemClock)
 }
 
 /** Returns every way for a box to talk to a server by a package. */

@@ -13,8 +13,6 @@ export const PATIENCE: Timeouts = { ...DEFAULT_TIMEOUTS, answer: 1000, heartbeat
 export interface OpenLink extends AsyncDisposable {
   readonly link: RedisLink
   readonly heard: Heard
-  /** The client that was passed to it; undefined if the link has connections of its own. */
-  readonly given: UserClient | undefined
 }
 
 /** A way to get a link to one server. */
@@ -29,7 +27,6 @@ function openLink(link: RedisLink, heard: Heard, given: UserClient | undefined):
   return {
     link,
     heard,
-    given,
     async [Symbol.asyncDispose]() {
       await link.close()
       given?.close()

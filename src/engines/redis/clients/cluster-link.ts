@@ -3,9 +3,8 @@ import { pause } from '../../../base/pause.js'
 import { ClusterNodes, type ClusterAccess } from './cluster-nodes.js'
 import { ClusterSubscriptions } from './cluster-subscriptions.js'
 import { ClusterTopology } from './cluster-topology.js'
-import { RedisReplyError, type Reply } from './connection.js'
+import { placeOf, RedisReplyError, type Reply } from './connection.js'
 import { unreachable, unsent } from './failures.js'
-import { redirectionOf } from './redirection.js'
 import type { Answered, LinkParts, RedisLink } from './redis-link.js'
 
 /** Maximum number of redirections that a command follows. */
@@ -122,12 +121,34 @@ export class ClusterLink implements RedisLink {
       return { reply: await server.send(...commands), server, epoch }
     } catch (error) {
       // A master may have been replaced if it can't be reached, or if it reports that the cluster is down.
-      if (error instanceof UnavailableError || isClusterDown(error)) this.#topology.lookSoon()
+      const isDown = error instanceof RedisReplyError && error.code === 'CLUSTERDOWN'
+      if (isDown || error instanceof UnavailableError) this.#topology.lookSoon()
       throw error
     }
   }
 }
 
-function isClusterDown(error: unknown): boolean {
-  return error instanceof RedisReplyError && error.code === 'CLUSTERDOWN'
+/** A redirection of a command to another node of a cluster. */
+interface Redirection {
+  /**
+   * MOVED: permanently. ASK: for this command only. TRYAGAIN: the keys are being migrated; ask the same node a little
+   * later.
+   */
+  readonly kind: 'MOVED' | 'ASK' | 'TRYAGAIN'
+  readonly slot: number
+  readonly node: string
+}
+
+/**
+ * Parses the redirection in an error; undefined for other errors.
+ * @param asked the node that has redirected. If it does not know the host of the other node, it gives only the port,
+ * and the host is its own.
+ */
+export function redirectionOf(error: unknown, asked: string): Redirection | undefined {
+  if (!(error instanceof RedisReplyError)) return undefined
+  const { code: kind, message } = error
+  if (kind === 'TRYAGAIN') return { kind, slot: -1, node: asked }
+  if (kind !== 'MOVED' && kind !== 'ASK') return undefined
+  const [, slot, node = ''] = message.split(' ')
+  return { kind, slot: Number(slot), node: node.lastIndexOf(':') === 0 ? placeOf(asked).host + node : node }
 }

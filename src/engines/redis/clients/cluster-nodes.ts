@@ -1,11 +1,7 @@
-import type { Clock } from '../../../base/clock.js'
 import type { ClusterAnswer } from './cluster-topology.js'
-import type { Connect, Timeouts } from './connection.js'
-import type { ExistingConnection } from './existing-client.js'
-import { ExistingCommands } from './existing-commands.js'
-import { ReconnectingConnection, assertReady } from './reconnecting-connection.js'
-import { placeOf } from './node-name.js'
-import type { ServerCommands } from './redis-link.js'
+import { placeOf, type Connect } from './connection.js'
+import { ReconnectingConnection } from './reconnecting-connection.js'
+import type { LinkParts } from './redis-link.js'
 
 /** Idle time after which the connections to a node without slots are closed, in milliseconds. */
 const IDLE = 60_000
@@ -18,29 +14,21 @@ export interface ClusterAccess {
   seeds(): Promise<readonly string[]>
   /** Returns the address of a node from here, by its address within the cluster. */
   rename(node: string): string
-  /** The connection of an existing client to a node; undefined when there is none. */
-  existing(node: string): ExistingConnection | undefined
   connect(node: string): Connect
 }
 
-export interface ClusterNodesParts {
-  readonly name: string
+export interface ClusterNodesParts extends LinkParts {
   readonly access: ClusterAccess
   /** Called when a connection was lost, and after each failed attempt to reconnect. */
   readonly failed: () => void
-  readonly clock: Clock
-  readonly timeouts: Timeouts
 }
 
 interface Node {
-  readonly commands: ServerCommands
+  readonly commands: ReconnectingConnection
   lastUse: number
 }
 
-/**
- * Sends commands to the nodes of a cluster. If an existing client has no connection to a node, opens a connection of
- * its own, because some clients find a new master late or never.
- */
+/** Sends commands to the nodes of a cluster. */
 export class ClusterNodes {
   readonly #parts: ClusterNodesParts
   readonly #nodes = new Map<string, Node>()
@@ -57,17 +45,12 @@ export class ClusterNodes {
   /**
    * Returns the sender of commands to a node. It stays the same as long as possible, so that commands keep their order.
    */
-  to(node: string): ServerCommands {
-    const now = this.#parts.clock.now()
-    const known = this.#nodes.get(node)
-    if (known?.commands.isOver === false) {
-      known.lastUse = now
-      return known.commands
-    }
-    const commands = this.#make(node)
-    if (this.#isClosed) commands.close()
-    else this.#nodes.set(node, { commands, lastUse: now })
-    return commands
+  to(node: string): ReconnectingConnection {
+    const known = this.#nodes.get(node) ?? { commands: this.#make(node), lastUse: 0 }
+    known.lastUse = this.#parts.clock.now()
+    if (this.#isClosed) known.commands.close()
+    else this.#nodes.set(node, known)
+    return known.commands
   }
 
   /**
@@ -110,17 +93,18 @@ export class ClusterNodes {
     }
   }
 
-  #make(node: string): ServerCommands {
-    const { access, clock, failed, name: cluster, timeouts } = this.#parts
-    const name = `${cluster} (${node})`
-    const client = access.existing(node)
-    if (client && client.status !== 'closed') return new ExistingCommands({ name, client, clock, timeouts })
+  #make(node: string): ReconnectingConnection {
+    const { access, name } = this.#parts
     const connect = access.connect(node)
-    return new ReconnectingConnection({ name, connect, prepare: assertReady, failed, clock, timeouts })
+    return new ReconnectingConnection({
+      ...this.#parts,
+      name: `${name} (${node})`,
+      connect,
+    })
   }
 }
 
 /** Asks a node for the slots. */
-async function answerOf(node: string, commands: ServerCommands): Promise<ClusterAnswer> {
+async function answerOf(node: string, commands: ReconnectingConnection): Promise<ClusterAnswer> {
   return { host: placeOf(node).host, slots: await commands.send(LOOK) }
 }

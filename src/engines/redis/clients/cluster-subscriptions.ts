@@ -53,26 +53,22 @@ export class ClusterSubscriptions {
     this.#homes.clear()
   }
 
-  async #enter(channel: string): Promise<void> {
+  async #enter(channel: string, tries = MAX_NODES): Promise<void> {
     const { name, topology } = this.#parts
-    let failure: unknown
-    for (let tries = 0; tries < MAX_NODES; tries++) {
-      const home = topology.masterOf(channel)
-      try {
-        if (home === undefined) throw new RedisReplyError('MOVED')
-        await this.#at(home).subscribe(channel)
-        if (this.#channels.has(channel)) this.#homes.set(channel, home)
-        return
-      } catch (error) {
-        failure = error
-        if (!(error instanceof RedisReplyError && error.code === 'MOVED')) break
-        await topology.look()
+    const home = topology.masterOf(channel)
+    try {
+      if (home === undefined) throw new RedisReplyError('MOVED')
+      await this.#at(home).subscribe(channel)
+      if (this.#channels.has(channel)) this.#homes.set(channel, home)
+    } catch (error) {
+      const isMoved = error instanceof RedisReplyError && error.code === 'MOVED'
+      if (!isMoved || tries === 0) {
+        topology.lookSoon()
+        throw isMoved ? unreachable(name, error) : error
       }
+      await topology.look()
+      await this.#enter(channel, tries - 1)
     }
-    topology.lookSoon()
-    throw failure instanceof RedisReplyError && failure.code === 'MOVED'
-      ? unreachable(name, failure)
-      : failure
   }
 
   async #moveAll(): Promise<void> {

@@ -1,6 +1,5 @@
 import type { Clock, Timer } from '../../../base/clock.js'
 import { slotOf } from '../slot.js'
-import { nodeName } from './node-name.js'
 import type { Reply } from './connection.js'
 
 /** The answer of a node about the cluster. */
@@ -107,7 +106,7 @@ function ownersOf(slots: Reply, askedHost: string): (string | undefined)[] {
   for (const range of slots as readonly Reply[]) {
     const [first, last, master] = range as [number, number, [string | null, number]]
     const [host, port] = master
-    const owner = nodeName(host === null || host === '' || host === '?' ? askedHost : host, port)
+    const owner = `${host === null || host === '' || host === '?' ? askedHost : host}:${port}`
     for (let slot = first; slot <= last; slot++) owners[slot] = owner
   }
   return owners

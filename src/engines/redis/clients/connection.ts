@@ -1,4 +1,4 @@
-/** A reply of Redis: text, whole numbers, null, and lists of these. The same in RESP2 and RESP3. */
+/** A reply of Redis: text, whole numbers, null, and lists of these. */
 export type Reply = string | number | null | readonly Reply[]
 
 /** The server answered a command with an error; `code` is its first word, like `NOSCRIPT`, `OOM` or `READONLY`. */
@@ -21,6 +21,12 @@ export interface NetworkAddress {
 
 /** Network address, or path of a Unix socket. */
 export type Address = NetworkAddress | { readonly path: string }
+
+/** Returns the host and port of a server that is named `host:port`. */
+export function placeOf(name: string): { readonly host: string; readonly port: number } {
+  const colon = name.lastIndexOf(':')
+  return { host: name.slice(0, colon), port: Number(name.slice(colon + 1)) }
+}
 
 /** Credentials and database of a connection. */
 export interface Login {

@@ -1,9 +1,11 @@
 import type { Connect, Reply } from './connection.js'
 
-/** State of an existing client. `idle` connects on `wake`. Only its owner can connect one that is `closed`. */
-export type ClientStatus = 'ready' | 'connecting' | 'idle' | 'closed'
-
-/** The common part of existing clients of one server and of a cluster. */
+/**
+ * The common part of existing clients of one server and of a cluster. The engine opens connections like theirs, and
+ * sends none of its commands over the client's: there they could wait behind blocking commands, or in the client's
+ * queue, and node-redis before 6.2 may take each reply for the reply to the command before
+ * (https://github.com/redis/node-redis/issues/1593).
+ */
 interface ExistingClient {
   /** For errors and logs: the address without passwords. */
   readonly name: string
@@ -13,36 +15,18 @@ interface ExistingClient {
 
 /** An existing client of one server. */
 export interface ExistingServer extends ExistingClient {
-  /** Its connection; undefined if commands of the engine must not go over it. */
-  readonly connection: ExistingConnection | undefined
   /** Passes a command to the client. Rejects with RedisReplyError for an error reply. */
   send(args: readonly string[]): Promise<Reply>
   /** Makes one more connection like that of the client. */
   connect(): Connect
 }
 
-/** The connection of an existing client, which the client makes again when it is lost. */
-export interface ExistingConnection {
-  readonly status: ClientStatus
-  /** Rises with each connection of the client; 0 before the first one is ready. */
-  readonly epoch: number
-  /** Connects a client that is idle. */
-  wake(): void
-  /** As {@link ExistingServer.send}. */
-  send(args: readonly string[]): Promise<Reply>
-  /** As {@link ExistingServer.connect}. */
-  connect(): Connect
-}
-
 /** An existing client that is connected to the masters of a cluster. Nodes are named by `host:port`. */
 export interface ExistingCluster extends ExistingClient {
-  readonly status: ClientStatus
-  /** Connects a client that is idle. */
-  wake(): void
+  /** Whether it knows its nodes; undefined if only its owner can connect it. Connects a client that is idle. */
+  isReady(): boolean | undefined
   /** The masters that the client knows, by their addresses from here. */
   nodes(): readonly string[]
-  /** The client's connection to a node; undefined when it has none, or commands of the engine must not go over it. */
-  connection(node: string): ExistingConnection | undefined
   /** Returns the address of a node from here, by its address within the cluster. */
   rename(node: string): string
   /** Makes one more connection to a node, like those of the client. */

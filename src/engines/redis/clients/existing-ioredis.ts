@@ -1,7 +1,6 @@
-import type { Connect, Reply } from './connection.js'
-import type { ClientStatus, ExistingCluster, ExistingConnection, ExistingServer } from './existing-client.js'
+import { placeOf, type Connect, type Reply } from './connection.js'
+import type { ExistingCluster, ExistingServer } from './existing-client.js'
 import { connectIoredis, PASSIVE_OPTIONS, type IoredisClient } from './ioredis-connection.js'
-import { nodeName, placeOf } from './node-name.js'
 import { plain } from './reply.js'
 
 interface NodePlace {
@@ -24,7 +23,6 @@ interface ServerOptions extends NodePlace {
 /** The part of a `Redis` of ioredis that the engine uses. */
 export interface IoredisServer extends IoredisClient {
   readonly options: ServerOptions
-  readonly connectionEpoch: number
   /** The state of the client: `normal`, `subscriber` or `monitor`. */
   readonly mode: string
   duplicate(options: object): IoredisClient
@@ -42,24 +40,11 @@ export interface IoredisCluster {
     readonly natMap?: NatMap
   }
   connect(): Promise<void>
-  nodes(role: 'all' | 'master'): readonly IoredisServer[]
-}
-
-function statusOf(status: string): ClientStatus {
-  switch (status) {
-    case 'ready':
-      return 'ready'
-    case 'end':
-      return 'closed'
-    case 'wait':
-      return 'idle'
-    default:
-      return 'connecting'
-  }
+  nodes(role: 'master'): readonly IoredisServer[]
 }
 
 /** A `Redis` of ioredis: one server, or the master behind its Sentinels. */
-export class ExistingIoredis implements ExistingServer, ExistingConnection {
+export class ExistingIoredis implements ExistingServer {
   readonly name: string
   readonly keyPrefix: string
   readonly #client: IoredisServer
@@ -74,27 +59,6 @@ export class ExistingIoredis implements ExistingServer, ExistingConnection {
     }) as IoredisServer
     this.name = nameOf(client.options)
     this.keyPrefix = client.options.keyPrefix ?? ''
-  }
-
-  get connection(): ExistingConnection {
-    return this
-  }
-
-  get status(): ClientStatus {
-    const status = statusOf(this.#client.status)
-    // Until the client notices that its connection has ended, it would put a command into its own queue.
-    return status === 'ready' && this.#client.stream?.writable !== true ? 'connecting' : status
-  }
-
-  get epoch(): number {
-    const { connectionEpoch, status } = this.#client
-    // It counts attempts, and during the first one there is no connection yet.
-    const isFirstTry = connectionEpoch === 1 && (status === 'connecting' || status === 'connect')
-    return isFirstTry ? 0 : connectionEpoch
-  }
-
-  wake(): void {
-    this.#client.connect().catch(() => undefined)
   }
 
   send([name, ...rest]: readonly string[]): Promise<Reply> {
@@ -114,11 +78,11 @@ export class ExistingIoredis implements ExistingServer, ExistingConnection {
   }
 }
 
-function nameOf({ db, host, name, path, port, sentinels, tls }: ServerOptions): string {
+function nameOf({ db, name, path, sentinels, tls, ...place }: ServerOptions): string {
   if (path) return `redis+unix://${path}`
   const scheme = tls ? 'rediss' : 'redis'
-  if (!sentinels) return `${scheme}://${nodeName(host ?? 'localhost', port ?? 6379)}/${db ?? 0}`
-  const places = sentinels.map(sentinel => nodeName(sentinel.host ?? 'localhost', sentinel.port ?? 26_379))
+  if (!sentinels) return `${scheme}://${nodeName(place)}/${db ?? 0}`
+  const places = sentinels.map(sentinel => nodeName({ port: 26_379, ...sentinel }))
   return `${scheme}+sentinel://${places.join(',')}/${name ?? ''}`
 }
 
@@ -137,39 +101,32 @@ export class ExistingIoredisCluster implements ExistingCluster {
     this.keyPrefix = keyPrefix ?? redisOptions?.keyPrefix ?? ''
   }
 
-  get status(): ClientStatus {
-    return statusOf(this.#cluster.status)
-  }
-
-  wake(): void {
-    this.#cluster.connect().catch(() => undefined)
+  isReady(): boolean | undefined {
+    const { status } = this.#cluster
+    if (status === 'wait') this.#cluster.connect().catch(() => undefined)
+    return status === 'end' ? undefined : status === 'ready'
   }
 
   nodes(): readonly string[] {
-    return this.#cluster.nodes('master').map(nodeNameOf)
-  }
-
-  connection(node: string): ExistingIoredis | undefined {
-    const client = this.#cluster.nodes('all').find(each => nodeNameOf(each) === node)
-    this.#any = client ?? this.#any
-    return client && new ExistingIoredis(client)
+    return this.#cluster.nodes('master').map(({ options }) => nodeName(options))
   }
 
   rename(node: string): string {
     const { natMap } = this.#cluster.options
     const mapped = typeof natMap === 'function' ? natMap(node) : natMap?.[node]
-    return mapped ? nodeName(mapped.host ?? 'localhost', mapped.port ?? 6379) : node
+    return mapped ? nodeName(mapped) : node
   }
 
   connect(node: string): Connect {
     return async (listener, attempt) => {
-      const [any = this.#any] = this.#cluster.nodes('all')
+      const [any = this.#any] = this.#cluster.nodes('master')
       if (any === undefined) throw new Error('the client does not know any node')
+      this.#any = any
       return new ExistingIoredis(any).connect(node)(listener, attempt)
     }
   }
 }
 
-function nodeNameOf({ options: { host = 'localhost', port = 6379 } }: IoredisServer): string {
-  return nodeName(host, port)
+function nodeName({ host = 'localhost', port = 6379 }: NodePlace): string {
+  return `${host}:${port}`
 }

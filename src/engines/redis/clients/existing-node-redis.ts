@@ -1,6 +1,5 @@
-import type { Connect, Reply } from './connection.js'
-import type { ClientStatus, ExistingCluster, ExistingServer } from './existing-client.js'
-import { nodeName, placeOf } from './node-name.js'
+import { placeOf, type Connect, type Reply } from './connection.js'
+import type { ExistingCluster, ExistingServer } from './existing-client.js'
 import {
   connectNodeRedis,
   PASSIVE_OPTIONS,
@@ -53,16 +52,10 @@ export interface NodeRedisCluster {
   readonly _keyPrefix?: string
 }
 
-/**
- * A client of node-redis. Before version 6.2, a client that receives a command just before it notices the loss of its
- * connection waits for the reply on the next connection. There it takes each reply for the reply to the command before
- * (https://github.com/redis/node-redis/issues/1593), so a lock would seem to be granted. So the engine opens
- * connections like that of the client, for every version, because clients do not report theirs.
- */
+/** A client of node-redis. */
 export class ExistingNodeRedis implements ExistingServer {
   readonly name: string
   readonly keyPrefix: string
-  readonly connection = undefined
   readonly #client: NodeRedisServer
 
   constructor(client: NodeRedisServer) {
@@ -71,7 +64,7 @@ export class ExistingNodeRedis implements ExistingServer {
     this.keyPrefix = client._keyPrefix ?? ''
     this.name =
       path === undefined
-        ? `${tls === true ? 'rediss' : 'redis'}://${nodeName(host, port)}/${database}`
+        ? `${tls === true ? 'rediss' : 'redis'}://${host}:${port}/${database}`
         : `redis+unix://${path}`
   }
 
@@ -102,22 +95,13 @@ export class ExistingNodeRedisCluster implements ExistingCluster {
     this.name = `redis+cluster://${this.nodes().join(',')}`
   }
 
-  get status(): ClientStatus {
+  isReady(): boolean | undefined {
     const { isOpen, masters } = this.#cluster
-    if (!isOpen) return 'closed'
-    return masters.length > 0 ? 'ready' : 'connecting'
-  }
-
-  wake(): void {
-    // Only their owner connects these clients.
+    return isOpen ? masters.length > 0 : undefined
   }
 
   nodes(): readonly string[] {
     return this.#cluster.masters.map(({ address }) => address)
-  }
-
-  connection(): undefined {
-    return undefined
   }
 
   rename(node: string): string {
@@ -146,7 +130,7 @@ export class ExistingNodeRedisCluster implements ExistingCluster {
   #reachable(node: string): string {
     const { nodeAddressMap: map } = this.#cluster._options ?? {}
     const address = typeof map === 'function' ? map(node) : map?.[node]
-    return address ? nodeName(address.host, address.port) : node
+    return address ? `${address.host}:${address.port}` : node
   }
 
   #client(node: string): ExistingNodeRedis | undefined {

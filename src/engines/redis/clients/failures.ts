@@ -16,12 +16,8 @@ export async function unsent(error: UnavailableError): Promise<never> {
   throw error
 }
 
-/** The error of node-redis for a command beyond the limit of the client's queue. */
-const QUEUE_IS_FULL = 'The queue is full'
-
 /** Returns the error of a sent command whose answer was rejected with `error`. */
 export function sendFailure(name: string, error: unknown): unknown {
-  if (error instanceof Error && error.message === QUEUE_IS_FULL) return unreachable(name, error)
   if (error instanceof RedisReplyError || error instanceof SignalboxError) return error
   return new ConnectionLostError(`lost the connection to ${name} before the reply`, {
     engine: name,

@@ -24,8 +24,12 @@ export interface IoredisClient {
 /** The class of such clients, as the package exports it. */
 export type IoredisClass = new (options: object) => IoredisClient
 
-/** Turns off automatic features of clients: no queue, no repeated commands, no connection after the first one. */
+/**
+ * Turns off automatic features of clients: no queue, no repeated commands, no connection after the first one. They speak
+ * RESP2, in which all servers and both versions reply alike.
+ */
 export const PASSIVE_OPTIONS = {
+  protocol: 2,
   lazyConnect: true,
   retryStrategy: null,
   reconnectOnError: null,
@@ -45,14 +49,11 @@ export const PASSIVE_OPTIONS = {
   noDelay: true,
 }
 
-/**
- * Makes connections with the class `Redis` of ioredis. They speak RESP2, in which all servers and both versions reply
- * alike.
- */
+/** Makes connections with the class `Redis` of ioredis. */
 export function ioredisPackage(Redis: IoredisClass): ClientPackage {
   return (address, login) => async (listener, attempt) => {
     const place = 'path' in address ? address : { ...address, tls: address.tls ? {} : undefined }
-    const options = { ...PASSIVE_OPTIONS, ...place, protocol: 2, connectTimeout: attempt.timeLimit }
+    const options = { ...PASSIVE_OPTIONS, ...place, connectTimeout: attempt.timeLimit }
     const connection = await connectIoredis(new Redis(options), listener, attempt)
     await logIn(connection, login)
     return connection

@@ -6,7 +6,6 @@ type OnMessage = (text: string, channel: string) => void
 /** The part of a client of node-redis that the engine uses, the same in versions 5 and 6. */
 export interface NodeRedisClient {
   readonly isOpen: boolean
-  readonly isReady: boolean
   connect(): Promise<unknown>
   destroy(): void
   duplicate(options: object): NodeRedisClient
@@ -23,8 +22,9 @@ export interface NodeRedisClient {
 /** `createClient`, as the package exports it. */
 export type CreateNodeRedisClient = (options: object) => NodeRedisClient
 
-/** Overrides options of a client, to turn off its automatic features. */
+/** Overrides options of a client, to turn off its automatic features. It speaks RESP2, as clients of ioredis do. */
 export const PASSIVE_OPTIONS = {
+  RESP: 2,
   disableOfflineQueue: true,
   disableClientInfo: true,
   maintNotifications: 'disabled',
@@ -59,11 +59,10 @@ export const SEND_OPTIONS = {
   timeout: undefined,
   asap: undefined,
   abortSignal: undefined,
-  // Maps and sets (37, 126) as lists, doubles (44) as text, as in RESP2. Everything else in its plain form.
-  typeMapping: { 37: Array, 126: Array, 44: String },
+  typeMapping: {},
 }
 
-/** Makes connections with `createClient` of node-redis. They speak RESP2, as those of ioredis do. */
+/** Makes connections with `createClient` of node-redis. */
 export function nodeRedisPackage(createClient: CreateNodeRedisClient): ClientPackage {
   // For each client whose options differ from the last one's, node-redis creates a class with all commands, which takes
   // tens of milliseconds. Duplicates share the class.
@@ -71,7 +70,7 @@ export function nodeRedisPackage(createClient: CreateNodeRedisClient): ClientPac
   return (address, { username, password, database }) =>
     (listener, attempt) => {
       const socket = { ...address, ...passiveSocket(attempt) }
-      const client = pattern.duplicate({ ...PASSIVE_OPTIONS, RESP: 2, username, password, database, socket })
+      const client = pattern.duplicate({ ...PASSIVE_OPTIONS, username, password, database, socket })
       return connectNodeRedis(client, listener, attempt)
     }
 }

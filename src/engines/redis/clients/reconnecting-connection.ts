@@ -1,18 +1,16 @@
 import type { Clock } from '../../../base/clock.js'
 import { Reconnector } from '../../../engine/kit/reconnector.js'
 import type { UnavailableError } from '../../../base/errors.js'
+import { runtimeTimers } from '../../../base/runtime-timers.js'
 import type { Connect, Connection, Timeouts, Reply } from './connection.js'
 import { isDemoted, sendFailure, unanswered, unreachable, unsent } from './failures.js'
-import { InFlight } from './in-flight.js'
-import { Reconnecting } from './reconnecting.js'
-import type { ServerCommands } from './redis-link.js'
 
 export interface LastingConnectionParts {
   /** For errors and logs: the address without passwords. */
   readonly name: string
   readonly connect: Connect
-  /** Makes a new connection ready. A rejection ends the connection. */
-  readonly prepare: (connection: Connection) => Promise<void>
+  /** Makes a new connection ready. A rejection ends the connection. Default: a `PING`. */
+  readonly prepare?: (connection: Connection) => Promise<void>
   /** Called when a connection is ready. */
   readonly ready?: (isFirst: boolean) => void
   /** Called when a connection was lost, and after each failed attempt to reconnect. */
@@ -25,7 +23,7 @@ export interface LastingConnectionParts {
 }
 
 /** Rejects when the server requires a password, still loads its data, or has lost its master. */
-export async function assertReady(connection: Connection): Promise<void> {
+async function assertReady(connection: Connection): Promise<void> {
   await connection.send(['PING'])
 }
 
@@ -33,38 +31,34 @@ export async function assertReady(connection: Connection): Promise<void> {
  * A connection to one server, which is replaced when it is lost. Commands are never kept for later or sent twice.
  * Without pending commands, it does not keep the process alive.
  */
-export class ReconnectingConnection implements ServerCommands {
+export class ReconnectingConnection {
   readonly #parts: LastingConnectionParts
-  readonly #inFlight: InFlight
+  /** Number of commands that wait for their answers. */
+  #waiting = 0
   readonly #connections: Reconnector<Connection>
   /** The attempt to connect that is under way. */
   #attempt: AbortController | undefined
   #epoch = 0
   /** Why there is no connection. */
   #failure: unknown
-  readonly #reconnecting = new Reconnecting()
+  #reconnecting: Promise<void> | undefined
 
   constructor(parts: LastingConnectionParts) {
     this.#parts = parts
-    this.#inFlight = new InFlight(parts.clock, parts.timeouts.answer, {
-      busy: () => this.#connections.now?.keepAlive(true),
-      idle: () => this.#connections.now?.keepAlive(false),
-      late: () => this.#tooLate(),
-    })
     this.#connections = new Reconnector(() => this.#connectOnce(), parts.clock)
   }
 
-  /** Number of connections that became ready. */
+  /** Number of connections that became ready; 0 before the first one. */
   get epoch(): number {
     return this.#epoch
   }
 
-  get isOver(): boolean {
-    return this.#connections.isClosed
-  }
-
+  /**
+   * Settles when the first attempts to connect after a loss have ended; undefined if there is nothing to wait for. The
+   * server may be reachable all the time: connections also break while this process is frozen.
+   */
   get reconnecting(): Promise<void> | undefined {
-    return this.#reconnecting.now
+    return this.#reconnecting
   }
 
   get isReady(): boolean {
@@ -76,7 +70,7 @@ export class ReconnectingConnection implements ServerCommands {
    * @throws UnavailableError when the attempt to connect fails
    */
   async connect(): Promise<void> {
-    if (this.isOver) return unsent(this.#notConnected())
+    if (this.#connections.isClosed) return unsent(this.#notConnected())
     try {
       await this.#connections.get()
     } catch {
@@ -84,6 +78,10 @@ export class ReconnectingConnection implements ServerCommands {
     }
   }
 
+  /**
+   * Sends commands one right after the other over the same connection, and resolves with the reply to the last one.
+   * Rejects as {@link RedisLink.command} says.
+   */
   send(...commands: readonly (readonly string[])[]): Promise<Reply> {
     return this.with(connection => {
       for (const command of commands.slice(0, -1)) connection.send(command).catch(() => undefined)
@@ -95,7 +93,7 @@ export class ReconnectingConnection implements ServerCommands {
   with<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result> {
     const connection = this.#connections.now
     if (connection === undefined) return unsent(this.#notConnected())
-    return this.#inFlight.follow(work(connection), error => this.#failed(error))
+    return this.#follow(work(connection))
   }
 
   /** Drops the connection, as if it had been lost, so that a new one is made. */
@@ -129,7 +127,7 @@ export class ReconnectingConnection implements ServerCommands {
     } catch (error) {
       attempt.abort(error)
       this.#failure = error
-      if (this.#epoch > 0 && !this.isOver) failed?.()
+      if (this.#epoch > 0 && !this.#connections.isClosed) failed?.()
       throw error
     } finally {
       timer.cancel()
@@ -138,7 +136,7 @@ export class ReconnectingConnection implements ServerCommands {
   }
 
   async #make(attempt: AbortController): Promise<Connection> {
-    const { connect, message, timeouts, prepare, ready } = this.#parts
+    const { connect, message, timeouts, prepare = assertReady, ready } = this.#parts
     const { signal } = attempt
     const made: { connection?: Connection } = {}
     const listener = {
@@ -154,18 +152,44 @@ export class ReconnectingConnection implements ServerCommands {
     await prepare(made.connection)
     // mutant: lost-while-prepared
     signal.throwIfAborted()
-    made.connection.keepAlive(this.#inFlight.size > 0)
+    made.connection.keepAlive(this.#waiting > 0)
     this.#epoch++
     ready?.(this.#epoch === 1)
     return made.connection
   }
 
-  #tooLate(): unknown {
-    const { name, timeouts } = this.#parts
-    const error = unanswered(name, timeouts.answer)
-    // A new connection shows whether the server can be reached.
-    this.drop(error)
-    return error
+  /** Settles as the answer does, or rejects when it is late. */
+  #follow<Answer>(answer: Promise<Answer>): Promise<Answer> {
+    const { clock, name, timeouts } = this.#parts
+    return new Promise((resolve, reject) => {
+      let isSettled = false
+      const settle = (): boolean => {
+        if (isSettled) return false
+        isSettled = true
+        timer.cancel()
+        if (--this.#waiting === 0) this.#connections.now?.keepAlive(false)
+        return true
+      }
+      const expire = (): void => {
+        if (!settle()) return
+        const error = unanswered(name, timeouts.answer)
+        // A new connection shows whether the server can be reached.
+        this.drop(error)
+        reject(error)
+      }
+      // After the process was frozen, the timer is due before the answer that has arrived is read. So the answer is
+      // read first.
+      const timer = clock.after(timeouts.answer, () => runtimeTimers.setImmediate(expire), false)
+      if (this.#waiting++ === 0) this.#connections.now?.keepAlive(true)
+      answer.then(
+        value => {
+          if (settle()) resolve(value)
+        },
+        (error: unknown) => {
+          if (settle()) reject(this.#failed(error))
+        },
+      )
+    })
   }
 
   /** Connects again after a loss. Tries twice, because this process may be frozen during one attempt. */
@@ -173,7 +197,13 @@ export class ReconnectingConnection implements ServerCommands {
     const attempt = this.connect()
       .catch(() => this.connect())
       .catch(() => undefined)
-    this.#reconnecting.begin(attempt)
+    this.#reconnecting = attempt
+    const over = (): void => {
+      // The new connection may have been lost by now.
+      if (this.#reconnecting === attempt) this.#reconnecting = undefined
+    }
+    // Later calls wait, too, until those that have waited are sent, so that all keep their order.
+    void attempt.then(() => runtimeTimers.setImmediate(over))
   }
 
   #failed(error: unknown): unknown {

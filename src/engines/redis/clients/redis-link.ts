@@ -1,36 +1,12 @@
 import type { Clock } from '../../../base/clock.js'
 import type { Timeouts, Reply } from './connection.js'
+import type { ReconnectingConnection } from './reconnecting-connection.js'
 
-/** Sends commands to one server. */
-export interface ServerCommands {
-  /** Number of connections that were made; 0 before the first one is ready. */
-  readonly epoch: number
-  /** Whether it will never be connected again. */
-  readonly isOver: boolean
-  /**
-   * Settles when the first attempts to connect after a loss have ended; undefined if there is nothing to wait for. The
-   * server may be reachable all the time: connections also break while this process is frozen.
-   */
-  readonly reconnecting: Promise<void> | undefined
-  /** @throws UnavailableError when the server can't be reached or rejects the connection */
-  connect(): Promise<void>
-  /**
-   * Sends commands one right after the other over the same connection, and resolves with the reply to the last one.
-   * Rejects as {@link RedisLink.command} says.
-   */
-  send(...commands: readonly (readonly string[])[]): Promise<Reply>
-  /** Ends its own connection, if it has one. */
-  close(): void
-}
-
-/** The answer to a command, and the server that gave it. */
+/** The answer to a command, and the connection over which it was sent. */
 export interface Answered {
   readonly reply: Reply
-  readonly server: ServerCommands
-  /**
-   * The epoch of the server when the command was sent. If it has changed since, the answer came over another
-   * connection, and the client package may have sent the command twice.
-   */
+  readonly server: Pick<ReconnectingConnection, 'epoch' | 'send'>
+  /** The epoch of the connection when the command was sent. */
   readonly epoch: number
 }
 

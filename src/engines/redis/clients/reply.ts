@@ -1,32 +1,16 @@
 import { RedisReplyError, type Reply } from './connection.js'
 
-/** Converts the answer or error reply of a client package to one form, the same for both packages and protocols. */
+/** Returns the answer of a client package. Converts error replies to one form, the same for both packages. */
 export function plain(answer: Promise<unknown>): Promise<Reply> {
-  return answer.then(plainReply, (error: unknown) => {
+  return (answer as Promise<Reply>).catch((error: unknown) => {
     throw plainError(error)
   })
 }
 
-/** Converts maps to lists of alternating keys and values, sets to lists, booleans to 0 and 1, and bytes to text. */
-export function plainReply(reply: unknown): Reply {
-  if (typeof reply === 'string' || typeof reply === 'number' || reply === null) return reply
-  if (Array.isArray(reply)) return reply.every(isPlain) ? reply : reply.map(plainReply)
-  if (reply instanceof Map) return [...reply].flat().map(plainReply)
-  if (reply instanceof Set) return [...reply].map(plainReply)
-  if (Buffer.isBuffer(reply)) return reply.toString()
-  switch (typeof reply) {
-    case 'boolean':
-    case 'bigint':
-      return Number(reply)
-    case 'object':
-      return Object.entries(reply).flat().map(plainReply)
-    default:
-      return null
-  }
-}
-
-function isPlain(reply: unknown): reply is string | number {
-  return typeof reply === 'string' || typeof reply === 'number'
+/** Returns the time in the answer to `TIME`: milliseconds since 1970. */
+export function timeOf(answer: Reply): number {
+  const [seconds, micros] = answer as readonly string[]
+  return Number(seconds) * 1000 + Number(micros) / 1000
 }
 
 /** An error reply of the server: a code in capitals, then a text. Errors of client packages begin differently. */

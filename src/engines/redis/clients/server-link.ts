@@ -1,24 +1,19 @@
 import type { Connect, Reply } from './connection.js'
-import { ExistingCommands } from './existing-commands.js'
-import type { ExistingConnection } from './existing-client.js'
-import { ReconnectingConnection, assertReady } from './reconnecting-connection.js'
-import type { Answered, LinkParts, RedisLink, ServerCommands } from './redis-link.js'
+import { ReconnectingConnection } from './reconnecting-connection.js'
+import type { Answered, LinkParts, RedisLink } from './redis-link.js'
 import { Subscriptions } from './subscriptions.js'
 
 /** A link to one server: one connection for commands, and one for messages, which the first channel opens. */
 export class ServerLink implements RedisLink {
   readonly name: string
   readonly cluster = false
-  readonly #commands: ServerCommands
+  readonly #commands: ReconnectingConnection
   readonly #subscriptions: Subscriptions
 
-  /** @param given the connection for the commands; without it they get a connection of their own. */
-  constructor(parts: LinkParts, connect: Connect, given?: ExistingConnection) {
+  constructor(parts: LinkParts, connect: Connect) {
     this.name = parts.name
     const demoted = (): void => this.#subscriptions.reconnect(new Error('the server is no longer the master'))
-    this.#commands = given
-      ? new ExistingCommands({ ...parts, client: given, demoted })
-      : new ReconnectingConnection({ ...parts, connect, prepare: assertReady, demoted })
+    this.#commands = new ReconnectingConnection({ ...parts, connect, demoted })
     this.#subscriptions = new Subscriptions({ ...parts, connect, sharded: false })
   }
 

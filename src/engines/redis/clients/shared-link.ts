@@ -1,14 +1,13 @@
-import type { UnavailableError } from '../../../base/errors.js'
 import type { Reply } from './connection.js'
 import { unreachable, unsent } from './failures.js'
 import type { Answered, LinkListener, LinkMaker, RedisLink } from './redis-link.js'
 
 /** The shared links in use, by their keys. */
-const inUse = new Map<string, SharedLink>()
+const inUse = new Map<unknown, SharedLink>()
 
 export interface SharedLinkParts {
-  /** Identifies the servers, the user and the password: links with the same key share their connections. */
-  readonly key: string
+  /** Identifies the servers, the user and the password, or the client: links with the same key share connections. */
+  readonly key: unknown
   readonly name: string
   readonly cluster: boolean
   /** Creates the shared link. */
@@ -27,8 +26,8 @@ export function sharedLink(parts: SharedLinkParts): LinkMaker {
 /** The link that several engines share. Sends each of them the messages of its channels. */
 class SharedLink {
   readonly link: RedisLink
-  readonly #key: string
-  readonly #users = new Set<LinkListener>()
+  readonly users = new Set<LinkListener>()
+  readonly #key: unknown
   readonly #subscribers = new Map<string, Set<LinkListener>>()
 
   constructor({ key, make }: SharedLinkParts) {
@@ -38,19 +37,15 @@ class SharedLink {
         for (const listener of [...(this.#subscribers.get(channel) ?? [])]) listener.message(channel, text)
       },
       resubscribed: () => {
-        for (const listener of [...this.#users]) listener.resubscribed()
+        for (const listener of [...this.users]) listener.resubscribed()
       },
     })
     inUse.set(key, this)
   }
 
-  enter(listener: LinkListener): void {
-    this.#users.add(listener)
-  }
-
   leave(listener: LinkListener): void {
-    this.#users.delete(listener)
-    if (this.#users.size === 0) {
+    this.users.delete(listener)
+    if (this.users.size === 0) {
       inUse.delete(this.#key)
       void this.link.close()
       return
@@ -76,22 +71,18 @@ class SharedLink {
 
 /** The link of one engine, which uses a shared link once it has connected. */
 class LinkUse implements RedisLink {
+  readonly name: string
+  readonly cluster: boolean
   readonly #parts: SharedLinkParts
   readonly #listener: LinkListener
   #shared: SharedLink | undefined
   #isClosed = false
 
   constructor(parts: SharedLinkParts, listener: LinkListener) {
+    this.name = parts.name
+    this.cluster = parts.cluster
     this.#parts = parts
     this.#listener = listener
-  }
-
-  get name(): string {
-    return this.#parts.name
-  }
-
-  get cluster(): boolean {
-    return this.#parts.cluster
   }
 
   get epoch(): number {
@@ -101,7 +92,7 @@ class LinkUse implements RedisLink {
   async connect(): Promise<void> {
     if (!this.#shared && !this.#isClosed) {
       this.#shared = inUse.get(this.#parts.key) ?? new SharedLink(this.#parts)
-      this.#shared.enter(this.#listener)
+      this.#shared.users.add(this.#listener)
     }
     try {
       await this.#shared?.link.connect()
@@ -109,23 +100,23 @@ class LinkUse implements RedisLink {
       this.#leave()
       throw error
     }
-    if (this.#isClosed) return unsent(this.#closed())
+    if (this.#isClosed) return this.#closed()
   }
 
   command(route: string, args: readonly string[]): Promise<Reply> {
-    return this.#shared?.link.command(route, args) ?? unsent(this.#closed())
+    return this.#shared?.link.command(route, args) ?? this.#closed()
   }
 
   call(route: string, args: readonly string[]): Promise<Answered> {
-    return this.#shared?.link.call(route, args) ?? unsent(this.#closed())
+    return this.#shared?.link.call(route, args) ?? this.#closed()
   }
 
   masters(): Promise<readonly ((args: readonly string[]) => Promise<Reply>)[]> {
-    return this.#shared?.link.masters() ?? unsent(this.#closed())
+    return this.#shared?.link.masters() ?? this.#closed()
   }
 
   subscribe(channel: string): Promise<void> {
-    return this.#shared?.subscribe(channel, this.#listener) ?? unsent(this.#closed())
+    return this.#shared?.subscribe(channel, this.#listener) ?? this.#closed()
   }
 
   async unsubscribe(channel: string): Promise<void> {
@@ -137,8 +128,8 @@ class LinkUse implements RedisLink {
     this.#leave()
   }
 
-  #closed(): UnavailableError {
-    return unreachable(this.name, new Error('the link was closed'))
+  #closed(): Promise<never> {
+    return unsent(unreachable(this.name, new Error('the link was closed')))
   }
 
   #leave(): void {

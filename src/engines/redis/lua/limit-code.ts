@@ -31,15 +31,7 @@ export function limitLookCode(): string {
   return codeOf(SERVER, ['limit-whole', 'limit-rules', 'limit-look'])
 }
 
-/**
- * Joins files. Each can use the functions of those before it:
- * - `limit-begin`: constants and the variables of a call, `start`, `word`, `amount`
- * - `limit-head-path`: `decideByHead`
- * - `limit-whole`: `readState`
- * - `limit-save`: `save`
- * - `limit-rules`: logs of grants, and `rules` with the functions of each kind of limit
- * - `limit-decision` or `limit-look`: `main`
- */
+/** Joins files. Each can use the functions of those before it. */
 function codeOf({ clock, expiry }: LimitCodeParts, files: readonly string[]): string {
   const code = ['limit-begin', ...files].map(luaFile).join('\n')
   return withConstants(`${code}\nreturn main`, {

@@ -30,8 +30,6 @@ local signs
 local groups, ungrouped
 -- The latest time until which a request that this call has saved keeps its place; and whether a request was removed.
 local latest, forgotten
--- Whether a call has used `loaded`, `fronts`, `signs`, `groups` or `ungrouped`, so that `start` must replace them.
-local isUsed = true
 
 local function start(keys, words)
   call, try = redis.call, redis.pcall
@@ -51,7 +49,5 @@ local function start(keys, words)
   local size = try('ZLEXCOUNT', QUEUES, '-', '+')
   isDamaged, idle = type(size) == 'table', size == 0
   hints, number, written, vote, texts = {}, nil, nil, nil, {}
-  -- With empty queues a call uses none of these, so most calls on most servers create no new tables.
-  if isUsed then loaded, fronts, signs, groups, ungrouped, latest, forgotten = {}, {}, {}, {}, {}, 0, false end
-  isUsed = not idle
+  loaded, fronts, signs, groups, ungrouped, latest, forgotten = {}, {}, {}, {}, {}, 0, false
 end

@@ -42,23 +42,7 @@ const CONSTANTS = {
  * @param groupMin minimum number of readers or permit holders that become a group
  */
 export function tableCode(heldKeys = luaFile('held-strings'), groupMin = 16): string {
-  // Each file can use the functions and variables of the files before it:
-  // - table-begin: the variables of a call. start
-  // - table-texts: unreadable, must, digits, place, raise, nextNumber, keepNumber, queuePrefix, queueEntry, begins,
-  //   heldPrefix, parseHeld
-  // - held-strings or held-hashes: seen, left, put, expire, clear
-  // - table-records: notify, load, NONE, frontOf, placeIn, find, lastSign, expiry, setExpiry, silent, dropTime,
-  //   ungroup, sizeTo, group, keepGroup, belongs, joined, without, enter, exit, save, queue, append, forget, take,
-  //   extend, intact, recordHolder
-  // - table-decisions: admits, add, blocked, firstSilent, clearHeld, dropOne, serveOne, serve, drop, dropSilent,
-  //   serveAll, look, sweep, status, hold, holds, holding, remove, forgetForeign, expireUnused
-  // - table-signs: readable, cover, untilExpiry, sign
-  // - table-values: operations, with the functions that execute operations. textsOf, namesOf, isRecorded, read,
-  //   version, held
-  // - table-votes: askToYield, preceded, yield, renumber
-  // - table-locks: unrecordedGrant, areFree, requestOf, enqueue, steal
-  // - table-operator: only operations
-  // - table-run: execute, main
+  // Each file can use the functions and variables of the files before it.
   const levels = [
     [luaFile('table-begin')],
     [luaFile('table-texts'), heldKeys],

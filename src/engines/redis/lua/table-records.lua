@@ -62,8 +62,6 @@ end
 local function lastSign(id)
   local session = id:match('^(.*)%.')
   local at = signs[session]
-  -- If another program has deleted the queues, records are read although the queues are empty.
-  isUsed = true
   if not at then
     at = tonumber(must(try('ZSCORE', SIGNS, session), SIGNS) or -NEVER)
     signs[session] = at
@@ -263,7 +261,7 @@ local function queue(key)
 end
 
 local function append(request)
-  idle, isUsed = false, true
+  idle = false
   save(request)
   for _, claim in ipairs(request.claims) do enter(request, claim) end
 end

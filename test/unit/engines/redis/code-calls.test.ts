@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { RedisReplyError, type Reply } from '../../../../src/engines/redis/clients/connection.js'
 import { ConnectionLostError } from '../../../../src/engines/redis/clients/failures.js'
-import type { Answered, RedisLink, ServerCommands } from '../../../../src/engines/redis/clients/redis-link.js'
+import type { Answered, RedisLink } from '../../../../src/engines/redis/clients/redis-link.js'
 import { CodeCalls } from '../../../../src/engines/redis/code-calls.js'
 import { ServerCode } from '../../../../src/engines/redis/lua/server-code.js'
 
 const code = new ServerCode('return function() return 1 end')
-const server = { epoch: 1 } as ServerCommands
+const server = { epoch: 1 } as Answered['server']
 
 const unknown = new RedisReplyError('ERR Function not found')
 const forbidden = new RedisReplyError("NOPERM this user has no permissions to run the 'fcall' command")

@@ -3,11 +3,7 @@ import { VirtualClock } from '../../../../src/base/clock.js'
 import type { Listener } from '../../../../src/engine/contract.js'
 import { RedisReplyError, type Reply } from '../../../../src/engines/redis/clients/connection.js'
 import { ConnectionLostError, unanswered } from '../../../../src/engines/redis/clients/failures.js'
-import type {
-  LinkListener,
-  RedisLink,
-  ServerCommands,
-} from '../../../../src/engines/redis/clients/redis-link.js'
+import type { Answered, LinkListener, RedisLink } from '../../../../src/engines/redis/clients/redis-link.js'
 import { RedisEngine } from '../../../../src/engines/redis/redis-engine.js'
 import { lockRequest } from '../../../support/lock-request.js'
 
@@ -27,7 +23,7 @@ async function start() {
   const sent: string[] = []
   let link: LinkListener | undefined
   let subscribed!: () => void
-  const server = { epoch: 1 } as ServerCommands
+  const server = { epoch: 1 } as Answered['server']
   const engine = new RedisEngine(
     listener => {
       link = listener

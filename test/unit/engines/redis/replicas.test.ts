@@ -1,27 +1,17 @@
 import { expect, test } from 'vitest'
 import type { Reply } from '../../../../src/engines/redis/clients/connection.js'
-import type { Answered, ServerCommands } from '../../../../src/engines/redis/clients/redis-link.js'
+import type { Answered } from '../../../../src/engines/redis/clients/redis-link.js'
 import { Replicas } from '../../../../src/engines/redis/replicas.js'
 
 /** A server whose commands the test answers. */
-class FakeServer implements ServerCommands {
+class FakeServer {
   epoch = 1
-  readonly isOver = false
-  readonly reconnecting = undefined
   readonly sent: string[] = []
   readonly answers: ((reached: number) => void)[] = []
-
-  connect(): Promise<void> {
-    return Promise.resolve()
-  }
 
   send(...[command]: readonly (readonly string[])[]): Promise<Reply> {
     this.sent.push(command!.join(' '))
     return new Promise(resolve => this.answers.push(resolve))
-  }
-
-  close(): void {
-    // There is nothing to close.
   }
 
   /** Returns an answer over the current connection. */

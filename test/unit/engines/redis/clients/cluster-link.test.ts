@@ -41,7 +41,6 @@ test('a command whose keys are on their way to another node is sent there with A
     {
       seeds: () => Promise.resolve([OWNER]),
       rename: node => node,
-      existing: () => undefined,
       connect: node => servers[node]!.connect,
     },
   )

@@ -166,6 +166,19 @@ test('a command that is not answered in time fails and takes its connection with
   expect(connection.epoch).toBe(2)
 })
 
+test('a process that was stopped finds its answers before it calls them late, and no timer is left', async () => {
+  await connection.connect()
+  let answer: (() => void) | undefined
+  server.answer = (_, resolve) => (answer = () => resolve('done'))
+  const sent = connection.send(['GET', 'k'])
+  clock.advance(1000)
+  answer!()
+  expect(await sent).toBe('done')
+  await turns()
+  expect(clock.nextAt()).toBeUndefined()
+  expect(server.last.isDestroyed).toBe(false)
+})
+
 test('an error that the server answers with is handed on, and the connection stays', async () => {
   await connection.connect()
   server.answer = (_, __, reject) => reject(new RedisReplyError('WRONGTYPE no'))

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { redirectionOf } from '../../../../../src/engines/redis/clients/redirection.js'
+import { redirectionOf } from '../../../../../src/engines/redis/clients/cluster-link.js'
 import { RedisReplyError } from '../../../../../src/engines/redis/clients/connection.js'
 
 const redirection = (message: string): unknown => redirectionOf(new RedisReplyError(message), '10.0.0.1:7000')

@@ -1,22 +1,6 @@
 import { expect, test } from 'vitest'
 import { RedisReplyError } from '../../../../../src/engines/redis/clients/connection.js'
-import { plainError, plainReply } from '../../../../../src/engines/redis/clients/reply.js'
-
-test('RESP2 replies are unchanged', () => {
-  const reply = ['a', 1, null, ['b', [2, 'c']]]
-  expect(plainReply(reply)).toEqual(reply)
-  for (const single of ['text', '', 0, -5, null]) expect(plainReply(single)).toBe(single)
-})
-
-test('RESP3 replies become the same as in RESP2', () => {
-  const map = new Map<unknown, unknown>([
-    ['a', 1],
-    ['b', new Set(['x', 'y'])],
-  ])
-  expect(plainReply(map)).toEqual(['a', 1, 'b', ['x', 'y']])
-  expect(plainReply({ a: '1', b: [true, false] })).toEqual(['a', '1', 'b', [1, 0]])
-  expect(plainReply([12n, undefined, Buffer.from('ü')])).toEqual([12, null, 'ü'])
-})
+import { plainError } from '../../../../../src/engines/redis/clients/reply.js'
 
 test('an error that the server has answered with is distinguished from others', () => {
   for (const message of [
