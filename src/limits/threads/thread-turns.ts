@@ -1,5 +1,5 @@
 import type { Waiters } from '../../base/waiters.js'
-import type { Turns } from '../local/permit-queue.js'
+import type { Turns } from '../local/local-permits.js'
 import type { PermitWaiter } from '../permit-waiter.js'
 
 /** Maximum number of threads in the queue. Further threads wait, too, but other threads do not wait for them. */
