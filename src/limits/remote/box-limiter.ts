@@ -19,10 +19,10 @@ import type { Decision, Explanation } from '../limiter.js'
 import { LimiterErrors } from '../limiter-errors.js'
 import { underPermit, type Permit } from '../permit.js'
 import { LatencyEstimator } from './latency-estimator.js'
-import { ConcurrencyLimiter, type ConcurrencyLimiterSource } from './concurrency-limiter.js'
+import { ConcurrencyLimiter } from './concurrency-limiter.js'
 import { NOW, type BoxPermits } from './box-permits.js'
 import { limiterId } from './kept-limiters.js'
-import { ReservationClient } from './reservation-client.js'
+import { ReservationClient, type ClientSource, type LimiterSource } from './reservation-client.js'
 
 /** The outcome of `decide`, and the state of the limiter, both from the same reply of the engine. */
 export interface BoxDecision extends Pick<Decision, 'permit'> {
@@ -112,12 +112,6 @@ export interface BoxLimiter extends KeyedBoxLimiter, AsyncDisposable {
   close(options?: LimiterCloseOptions): Promise<void>
 }
 
-/** The box of the limiters, as far as they need it. */
-export interface LimiterSource extends Omit<ConcurrencyLimiterSource, 'meter'> {
-  /** The name of the engine for messages. */
-  readonly engine: string
-}
-
 /** Time for which an unused entry is kept, in milliseconds. */
 const FORGET = 10_000
 /** Stands for the limiter itself, because no key is empty. */
@@ -137,7 +131,7 @@ class Family {
 
 /** The limiters of a box by name. */
 export class BoxLimiters {
-  readonly #source: LimiterSource & ConcurrencyLimiterSource
+  readonly #source: ClientSource
   readonly #families = new Map<string, Family>()
   #sweeper: Timer | undefined
   #closed: ClosedError | undefined

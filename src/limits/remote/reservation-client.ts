@@ -1,35 +1,46 @@
 import { wallOf, type Clock } from '../../base/clock.js'
+import type { ClaimSetLock } from '../../core/lock.js'
+import type { PermitsClaim } from '../../engine/claim.js'
 import type { Awaitable, PermitReservation } from '../../engine/contract.js'
 import type { ReservePermits } from '../../engine/limits/reserve-permits.js'
 import { BusyError, ClosedError, UnavailableError } from '../../base/errors.js'
 import { runtimeTimers } from '../../base/runtime-timers.js'
 import { MIN_DELAY, type Waiters } from '../../base/waiters.js'
 import type { CallersOwner } from '../callers.js'
-import type { Taken } from '../counter.js'
+import type { Rules, Taken } from '../counter.js'
 import { checkedInteger, termsOf, type AcquireOptions, type Terms } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
 import type { LimiterErrors } from '../limiter-errors.js'
+import { LocalPermits } from '../local/local-permits.js'
+import { PermitCounter } from '../local/permit-counter.js'
 import { PermitWaiter } from '../permit-waiter.js'
-import { pauseTime } from '../times.js'
+import { pauseTime, Times } from '../times.js'
 import { Permit, type PermitGiver } from '../permit.js'
 import { BoxCallers, TryWaiter } from './box-callers.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import { NOW, outcomeOf, type BoxPermits, type TryOutcome } from './box-permits.js'
 import { EngineView } from './engine-view.js'
-import { Fallback } from './fallback.js'
 import type { LatencyEstimator } from './latency-estimator.js'
 import { RETRY } from './pace.js'
 import { explanationOf, ReservationMachine, type Request } from './reservation-machine.js'
 
-/** The box of a reservation client, as far as the client needs it. */
-export interface ReservationSource {
+/** The box of the limiters, as far as they need it. */
+export interface LimiterSource {
   readonly clock: Clock
+  /** The name of the engine for messages. */
+  readonly engine: string
   /** The session ID of the box. */
   readonly session: string
-  /** The estimate of the latency, which all clients of the box share. */
-  readonly meter: LatencyEstimator
   /** Sends a request. Once the box is closed, rejects with its error. */
   readonly ask: (request: ReservePermits) => Awaitable<PermitReservation>
+  /** Returns the semaphore of a limiter with a concurrency. */
+  readonly lock: (claim: PermitsClaim) => ClaimSetLock
+}
+
+/** The box of a client. */
+export interface ClientSource extends LimiterSource {
+  /** The estimate of the latency, which all clients of the box share. */
+  readonly meter: LatencyEstimator
 }
 
 /**
@@ -42,13 +53,16 @@ export interface ReservationSource {
  * runs the machine's next step in a microtask (`#step`), sends its calls (`#send`), and resolves the promises.
  */
 export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<Permit> {
-  readonly #source: ReservationSource
+  readonly #source: ClientSource
   readonly #id: string
   readonly #errors: LimiterErrors
   readonly #callers: BoxCallers
   readonly #waiters: Waiters<PermitWaiter>
   readonly #machine: ReservationMachine
-  readonly #fallback: Fallback | undefined
+  /** The limits of this process alone while the engine is unreachable, if it has any, and the limiter for them. */
+  readonly #share: Rules | undefined
+  readonly #fallback: LocalPermits | undefined
+  readonly #again: BoxPermits['acquire']
   /** Whether `#step` is about to run as a microtask. */
   #stepping = false
   /** The answer to the newest call for waiters. */
@@ -66,7 +80,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
    * @param again requests a permit of the engine for a waiter of this process alone, when the engine is back.
    */
   constructor(
-    source: ReservationSource,
+    source: ClientSource,
     terms: BoxTerms,
     id: string,
     errors: LimiterErrors,
@@ -79,7 +93,11 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     this.#callers = new BoxCallers(source.clock, this, errors)
     this.#waiters = this.#callers.queue
     this.#machine = new ReservationMachine(terms, this.#callers, new EngineView(source.meter), errors)
-    if (terms.share) this.#fallback = new Fallback(source.clock, terms.share, errors, again)
+    this.#again = again
+    if (!terms.share) return
+    const share = (this.#share = { ...terms.share })
+    const times = new Times(share.windows, source.clock, wallOf(source.clock))
+    this.#fallback = new LocalPermits(share, times, new PermitCounter(share, times), errors)
   }
 
   acquire(n = 1, options?: AcquireOptions): Promise<Permit> {
@@ -107,7 +125,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
         const permit = this.#atHand(n, now)
         if (permit) return Promise.resolve(permit)
       }
-      if (this.usesFallback) return this.#acquireLocally(n, rest(terms, deadline, now), now)
+      if (this.usesFallback) return this.#acquireLocally(n, terms, deadline, now)
       const { quietUntil, pace } = this.#machine
       const isQuiet = quietUntil > now
       if (wait === 0)
@@ -129,7 +147,10 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     if (this.#closed) throw this.#closed
     const now = (this.#usedAt = this.#source.clock.now())
     if (this.usesFallback)
-      return { outcome: await outcomeOf(this.#acquireLocally(1, NOW, now)), explanation: undefined }
+      return {
+        outcome: await outcomeOf(this.#acquireLocally(1, termsOf(NOW), now, now)),
+        explanation: undefined,
+      }
     return new Promise(resolve => {
       const settle = (permit: Permit | Promise<Permit>): void => {
         const { explanation } = waiter
@@ -175,7 +196,8 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
 
   change(terms: BoxTerms): void {
     this.#machine.changed(terms)
-    this.#fallback?.change(terms.share!)
+    if (terms.share) Object.assign(this.#share!, terms.share)
+    this.#fallback?.limitsChanged()
     this.#goOn()
   }
 
@@ -263,10 +285,15 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     this.#machine.away(error, this.#source.clock.now())
   }
 
-  /** Returns a permit that the engine does not count. */
-  #acquireLocally(n: number, options: AcquireOptions | undefined, now: number): Promise<Permit> {
+  /** Returns a permit that the engine does not count, or one of the engine if it is reachable again before. */
+  async #acquireLocally(n: number, terms: Terms, deadline: number, now: number): Promise<Permit> {
     if (this.#machine.takeRetry(now)) void this.#ask(now, true)
-    return this.#fallback!.acquire(n, options, now)
+    try {
+      return await this.#fallback!.acquire(n, rest(terms, deadline, now))
+    } catch (error) {
+      if (error !== ENGINE_REACHABLE) throw error
+      return this.#again(n, rest(terms, deadline, this.#source.clock.now()))
+    }
   }
 
   /** Returns a permit of a batch that can be used now. */
@@ -368,7 +395,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
 
   /** Called when the engine has answered. */
   #back(): void {
-    if (this.outage) this.#fallback?.ended()
+    if (this.outage && !this.#closed) this.#fallback?.refuseAll(ENGINE_REACHABLE)
   }
 
   #failed(error: Error): void {
@@ -387,7 +414,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     const terms = { wait: waiter instanceof TryWaiter ? 0 : wait, signal, priority }
     this.#callers.leave(waiter)
     this.#machine.left()
-    waiter.settle(this.#acquireLocally(waiter.n, rest(terms, deadline, now), now))
+    waiter.settle(this.#acquireLocally(waiter.n, terms, deadline, now))
   }
 }
 
@@ -402,6 +429,8 @@ function othersServed(): Promise<void> {
   return new Promise(resolve => void runtimeTimers.setImmediate(resolve))
 }
 
+/** Error that moves the fallback's waiters back to the engine. */
+const ENGINE_REACHABLE = new Error('the engine is reachable again')
 /** Maximum number of calls that a caller awaits for the permits of others. */
 const MAX_CALLS = 8
 /** Maximum number of calls that return the permits of a limiter at its end. */
