@@ -24,7 +24,8 @@ export interface KeyedRequestLimiter extends RequestLimiter {
   key(key: string): RequestLimiter
 }
 
-interface RequestPermit {
+/** A permit of a limiter of requests. */
+export interface RequestPermit {
   release(): unknown
 }
 
