@@ -25,25 +25,17 @@ export class LimiterErrors {
 
   /** The error of a caller that does not wait. */
   busy(): BusyError {
-    return new BusyError(`no permit of ${this.#title} is available now`, this.#context)
+    return this.#busy('')
   }
 
-  /**
-   * The error of a caller that does not wait while all permits are in use. @param concurrency maximum number in use.
-   */
+  /** The error of a caller that does not wait while all permits are in use. @param concurrency maximum number. */
   allInUse(concurrency: number): BusyError {
-    return new BusyError(
-      `no permit of ${this.#title} is available now: its concurrency is ${concurrency}, and all are in use`,
-      this.#context,
-    )
+    return this.#busy(`: its concurrency is ${concurrency}, and all are in use`)
   }
 
   /** The error of a caller that may not wait, because the queue is full. @param callers number of waiting callers. */
   queueFull(callers: number): BusyError {
-    return new BusyError(
-      `no permit of ${this.#title} is available now, and ${callersAre(callers)} waiting, the maximum of its queue`,
-      this.#context,
-    )
+    return this.#busy(`, and ${callersAre(callers)} waiting, the maximum of its queue`)
   }
 
   aborted({ reason: cause }: AbortSignal): AbortedError {
@@ -98,6 +90,10 @@ export class LimiterErrors {
 
   closed(): ClosedError {
     return new ClosedError(`${this.#title} was closed`, this.#context)
+  }
+
+  #busy(why: string): BusyError {
+    return new BusyError(`no permit of ${this.#title} is available now${why}`, this.#context)
   }
 
   get #context(): ErrorContext {
