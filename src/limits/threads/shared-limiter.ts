@@ -59,7 +59,7 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
     const rules = rulesOf(checkedOptions({ limits, queue, jitter }))
     const times = new Times(rules.windows, clock, readWall)
     this.#turns = new ThreadTurns(turns, () => clock.now())
-    const counter = new SharedPermitCounter(rules, jitter, times, new SharedRing(ring), notes, this.#turns)
+    const counter = new SharedPermitCounter(rules, jitter, times, ring, notes, this.#turns)
     this.#own = new LocalPermits(rules, times, counter, new LimiterErrors(undefined), this.#turns)
   }
 

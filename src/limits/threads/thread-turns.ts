@@ -1,6 +1,6 @@
 import type { Waiters } from '../../base/waiters.js'
 import type { Turns } from '../local/local-permits.js'
-import type { PermitWaiter } from '../permit-waiter.js'
+import type { PermitWaiter } from '../callers.js'
 
 /** Maximum number of threads in the queue. Further threads wait, too, but other threads do not wait for them. */
 const PLACES = 256
