@@ -1,13 +1,12 @@
 import type { BusyError, ClosedError } from '../../base/errors.js'
 import { runtimeTimers } from '../../base/runtime-timers.js'
 import type { Waiters } from '../../base/waiters.js'
-import { Callers, type CallersOwner } from '../callers.js'
+import { Callers, PermitWaiter, type CallersOwner } from '../callers.js'
 import type { Counter, Rules, Taken } from '../counter.js'
 import { checkedInteger, termsOf, type AcquireOptions, type Terms } from '../limit-options.js'
 import type { Decision, Explanation, Limiter } from '../limiter.js'
 import type { LimiterErrors } from '../limiter-errors.js'
 import { Permit, type PermitGiver } from '../permit.js'
-import { PermitWaiter } from '../permit-waiter.js'
 import type { Times } from '../times.js'
 
 /**

@@ -80,7 +80,7 @@ export class ConcurrencyLimiter implements BoxPermits {
         const hasPlace = await this.#slot(n, terms, deadline)
         // Callers with a place in the queue keep it.
         const isFull = (): boolean => !hasPlace && this.#isFull
-        return this.#withSlot(this.#remote.acquireBy(n, terms, deadline, isFull))
+        return this.#inUse(await this.#withSlot(this.#remote.acquireBy(n, terms, deadline, isFull)))
       },
       () => this.#remote.acquireBy(n, terms, deadline, () => this.#isFull),
     )
@@ -181,10 +181,13 @@ export class ConcurrencyLimiter implements BoxPermits {
       const explanation = await this.#explainNow().catch(() => undefined)
       return { outcome: slot, explanation: explanation && { ...explanation, waitsFor: 'concurrency' } }
     }
-    const decision = this.#remote.decide()
-    const outcome = await outcomeOf(this.#withSlot(decision.then(permitOf)))
-    const { explanation } = await decision
-    return { outcome, explanation: explanation && this.#explained(explanation) }
+    const { outcome, explanation } = await this.#withSlot(this.#remote.decide())
+    const isRefused = outcome instanceof BusyError
+    if (isRefused) this.#releaseSlot()
+    return {
+      outcome: isRefused ? outcome : this.#inUse(outcome),
+      explanation: explanation && this.#explained(explanation),
+    }
   }
 
   /** Acquires a slot. @throws BusyError when none is available. */
@@ -290,26 +293,25 @@ export class ConcurrencyLimiter implements BoxPermits {
     if (this.#waiting > 0) this.#lock.callers.failAll(error)
   }
 
-  /** Returns a permit that also releases the slot. Without a permit, releases the slot at once. */
-  async #withSlot(permitted: Promise<Permit>): Promise<Permit> {
+  /** Releases the slot of a caller that gets an error instead of a permit. */
+  async #withSlot<T>(outcome: Promise<T>): Promise<T> {
     try {
-      const permit = await permitted
-      this.#running++
-      return new Permit(
-        {
-          released: () => {
-            permit.release()
-            this.#running--
-            this.#releaseSlot()
-          },
-          unused: () => permit.refund(),
-        },
-        permit.n,
-      )
+      return await outcome
     } catch (error) {
       this.#releaseSlot()
       throw error
     }
+  }
+
+  /** Returns a permit that also releases the slot. */
+  #inUse(permit: Permit): Permit {
+    this.#running++
+    const released = (): void => {
+      permit.release()
+      this.#running--
+      this.#releaseSlot()
+    }
+    return new Permit({ released, unused: () => permit.refund() }, permit.n)
   }
 
   /** Called when a request for a slot, or a release, has failed. */
@@ -341,12 +343,6 @@ export class ConcurrencyLimiter implements BoxPermits {
   #notifyEnded(): void {
     for (const notify of this.#ended.splice(0)) notify()
   }
-}
-
-/** @throws BusyError when none is available. */
-function permitOf({ outcome }: TryOutcome): Permit {
-  if (outcome instanceof BusyError) throw outcome
-  return outcome
 }
 
 /** Whether an error means that the engine is unreachable. */

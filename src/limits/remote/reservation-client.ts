@@ -6,22 +6,20 @@ import type { ReservePermits } from '../../engine/limits/reserve-permits.js'
 import { BusyError, ClosedError, UnavailableError } from '../../base/errors.js'
 import { runtimeTimers } from '../../base/runtime-timers.js'
 import { MIN_DELAY, type Waiters } from '../../base/waiters.js'
-import type { CallersOwner } from '../callers.js'
+import { PermitWaiter, type CallersOwner } from '../callers.js'
 import type { Rules, Taken } from '../counter.js'
 import { checkedInteger, termsOf, type AcquireOptions, type Terms } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
 import type { LimiterErrors } from '../limiter-errors.js'
 import { LocalPermits } from '../local/local-permits.js'
 import { PermitCounter } from '../local/permit-counter.js'
-import { PermitWaiter } from '../permit-waiter.js'
 import { pauseTime, Times } from '../times.js'
 import { Permit, type PermitGiver } from '../permit.js'
 import { BoxCallers, TryWaiter } from './box-callers.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import { NOW, outcomeOf, type BoxPermits, type TryOutcome } from './box-permits.js'
-import { EngineView } from './engine-view.js'
 import type { LatencyEstimator } from './latency-estimator.js'
-import { RETRY } from './pace.js'
+import { Pace, RETRY } from './pace.js'
 import { explanationOf, ReservationMachine, type Request } from './reservation-machine.js'
 
 /** The box of the limiters, as far as they need it. */
@@ -92,7 +90,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     this.#usedAt = source.clock.now()
     this.#callers = new BoxCallers(source.clock, this, errors)
     this.#waiters = this.#callers.queue
-    this.#machine = new ReservationMachine(terms, this.#callers, new EngineView(source.meter), errors)
+    this.#machine = new ReservationMachine(terms, this.#callers, new Pace(source.meter), errors)
     this.#again = again
     if (!terms.share) return
     const share = (this.#share = { ...terms.share })

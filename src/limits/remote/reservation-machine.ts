@@ -4,11 +4,10 @@ import type { ReservePermits, Reserved, ReturnedPermits } from '../../engine/lim
 import { ClosedError, UnavailableError } from '../../base/errors.js'
 import type { Explanation } from '../limiter.js'
 import type { LimiterErrors } from '../limiter-errors.js'
-import type { PermitWaiter } from '../permit-waiter.js'
+import type { PermitWaiter } from '../callers.js'
 import { isUnanswered, TryWaiter, type BoxCallers } from './box-callers.js'
 import { keeps, type BoxTerms } from './box-limiter-options.js'
-import type { Decided, EngineView } from './engine-view.js'
-import { Pace, RETRY, type Refusal } from './pace.js'
+import { RETRY, type Pace, type Refusal } from './pace.js'
 import { reservedInstant, ReservedPermits, returned, type ReservedInstant } from './reserved-permits.js'
 import { earlierUnits, NOTHING, wantedUnits, type Situation, type WantedUnits } from './wanted-units.js'
 
@@ -64,7 +63,6 @@ export class ReservationMachine {
   retryAt = -Infinity
   readonly reserved = new ReservedPermits()
   readonly pace: Pace
-  readonly #view: EngineView
   readonly #callers: BoxCallers
   readonly #errors: LimiterErrors
   /** Whether permits of the newest reply could not be used in time and are returned. */
@@ -72,12 +70,11 @@ export class ReservationMachine {
   /** The tries that the newest reply refuses, and the milliseconds until a permit may be available for each. */
   refusedTries: [waiter: TryWaiter, readyIn: number][] = []
 
-  constructor(terms: BoxTerms, callers: BoxCallers, view: EngineView, errors: LimiterErrors) {
+  constructor(terms: BoxTerms, callers: BoxCallers, pace: Pace, errors: LimiterErrors) {
     this.terms = terms
     this.#callers = callers
-    this.#view = view
     this.#errors = errors
-    this.pace = new Pace(view)
+    this.pace = pace
   }
 
   /** Schedules one call for all requests of the current task. */
@@ -144,13 +141,13 @@ export class ReservationMachine {
     const { terms, outage, reserved } = this
     // Without waiters, reserved permits are returned at once.
     const isQuiet = this.quietUntil > now && (this.#callers.waiting > 0 || outage !== undefined)
-    const part = this.#view.part(terms)
-    const hold = this.#view.hold(terms)
+    const part = this.pace.part(terms)
+    const hold = this.pace.hold(terms)
     const situation: Situation = { waiters: this.#callers.queue, reserved, terms, part, hold, now }
     const { units: wanted, waiters } = isQuiet ? NOTHING : wantedUnits(situation)
     // The first call of a process reserves nothing: its reply shows the necessary hold. A permit with a shorter hold
     // could not be used, and would delay the permits of other processes to the next window.
-    const isFirst = wanted.length > 0 && !this.#view.hasMeasured
+    const isFirst = wanted.length > 0 && !this.pace.hasMeasured
     const units = isFirst ? NOTHING.units : wanted
     const deciders = isQuiet && outage ? [] : [...this.#callers.tries].filter(({ isDecision }) => isDecision)
     const returns = reserved.owed.length > 0 && (!outage || now >= this.retryAt)
@@ -183,26 +180,26 @@ export class ReservationMachine {
   request(now: number, wanted: Partial<Request>): Request {
     const { windows } = this.terms
     const horizon = this.pace.horizon(this.terms, now)
-    const hold = this.#view.hold(this.terms)
+    const hold = this.pace.hold(this.terms)
     return { windows, units: [], horizon, hold, returns: [], pause: undefined, explain: undefined, ...wanted }
   }
 
   /** Records the state of the limiter in a reply. @param askedAt clock time of the request. */
-  learn(answer: PermitReservation, askedAt: number, now: number): Decided {
+  learn(answer: PermitReservation, askedAt: number, now: number): PermitReservation {
     this.outage = undefined
-    const decided = this.#view.learn(answer, askedAt, now)
-    this.reserved.giveBackUseless(answer.reserved, decided)
-    return decided
+    const learned = this.pace.learn(answer, askedAt, now)
+    this.reserved.giveBackUseless(learned)
+    return learned
   }
 
   /** Applies the reply to the call that is under way. */
   replied(answer: PermitReservation, now: number): void {
     const { request, askedAt, terms, deciders, place } = this.call!
-    const { reserved } = answer
-    const decided = this.learn(answer, askedAt, now)
+    const learned = this.learn(answer, askedAt, now)
+    const { reserved } = learned
     const explanation = reserved.explained && explanationOf(reserved, place)
     for (const waiter of deciders) waiter.explanation = explanation
-    if (keeps(terms, this.terms)) this.#settle(this.call!, reserved, decided, now)
+    if (keeps(terms, this.terms)) this.#settle(this.call!, learned, now)
     // Permits that were reserved under a greater limit than the current one are requested again.
     // mutant: outdated-permits-lost
     else this.reserved.giveBackAll(reserved, request.hold)
@@ -322,14 +319,15 @@ export class ReservationMachine {
    * when a caller comes, so their times do not measure the latency.
    */
   #noteUse({ earliest }: ReservedInstant, now: number): void {
-    if (this.terms.batch === 1) this.#view.noteUse(earliest, now)
+    if (this.terms.batch === 1) this.pace.noteUse(earliest, now)
   }
 
   /**
    * Keeps the reserved permits, and handles the waiters without one. `#refuseTries` refuses tries later, after the
    * permits were given to their callers.
    */
-  #settle({ request, terms, units, waiters }: Call, reserved: Reserved, decided: Decided, now: number): void {
+  #settle({ request, terms, units, waiters }: Call, answer: PermitReservation, now: number): void {
+    const { reserved, earliest: decidedAt } = answer
     this.hasUnused = false
     // The first units are for waiters that already have a permit.
     const earlier = reserved.units.length - units.length
@@ -340,12 +338,17 @@ export class ReservationMachine {
     for (const [index, permits] of reserved.units.entries()) {
       const { n, at } = permits
       const isForNow = units[index - earlier]?.within === 0
-      if (n > 0) this.#keep(reservedInstant(permits, reserved, request.hold, decided, isForNow), now)
+      if (n > 0) this.#keep(reservedInstant(permits, answer, request.hold, isForNow), now)
       else if (index >= earlier && !isOutdated) {
         const fades = at === reserved.fadesAt
-        const refusal = { ahead: at - reserved.now, decidedAt: decided.earliest, fades, now }
+        const refusal = { ahead: at - reserved.now, decidedAt, fades, now }
         if (terms.batch > 1) this.#refusedBatch(waiters, refusal)
-        else this.#refusedUnit(waiters[index - earlier]!, behind, refusal)
+        else {
+          const waiter = waiters[index - earlier]!
+          const others = behind.get(waiter.n) ?? 0
+          this.#refused(waiter, others, refusal)
+          if (waiter.isQueued && !(waiter instanceof TryWaiter)) behind.set(waiter.n, others + waiter.n)
+        }
       }
     }
     if (this.reserved.first) this.pace.unservedSince = undefined
@@ -395,12 +398,6 @@ export class ReservationMachine {
       if (waiter.n <= open) open -= waiter.n
       else this.#refused(waiter, undefined, refusal)
     }
-  }
-
-  #refusedUnit(waiter: PermitWaiter, behind: Map<number, number>, refusal: Refusal): void {
-    const others = behind.get(waiter.n) ?? 0
-    this.#refused(waiter, others, refusal)
-    if (waiter.isQueued && !(waiter instanceof TryWaiter)) behind.set(waiter.n, others + waiter.n)
   }
 
   /**

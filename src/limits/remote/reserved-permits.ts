@@ -1,5 +1,5 @@
+import type { PermitReservation } from '../../engine/contract.js'
 import type { InstantPermits, Reserved, ReturnedPermits } from '../../engine/limits/reserve-permits.js'
-import type { Decided } from './engine-view.js'
 
 /** Permits of one instant that are reserved for this process, and the times between which they can be used. */
 export interface ReservedInstant {
@@ -23,9 +23,8 @@ export interface ReservedInstant {
  */
 export function reservedInstant(
   { n, at }: InstantPermits,
-  reserved: Reserved,
+  { reserved, earliest, latest }: PermitReservation,
   asked: number,
-  { earliest, latest }: Decided,
   isForNow: boolean,
 ): ReservedInstant {
   const { now, hold } = reserved
@@ -143,9 +142,10 @@ export class ReservedPermits {
   }
 
   /** Queues permits for return that can't be used, or are available sooner, according to a reply. */
-  giveBackUseless({ now, pausedUntil, fadesAt }: Reserved, decided: Decided): void {
+  giveBackUseless({ reserved, latest }: PermitReservation): void {
+    const { now, pausedUntil, fadesAt } = reserved
     if (pausedUntil > now) {
-      const until = decided.latest + (pausedUntil - now)
+      const until = latest + (pausedUntil - now)
       this.giveBackWhere(({ from }) => from < until)
     }
     // Permits for later instants are available sooner when these limits have ended. All processes return them before,

@@ -1,5 +1,5 @@
 import type { Waiters } from '../../base/waiters.js'
-import type { PermitWaiter } from '../permit-waiter.js'
+import type { PermitWaiter } from '../callers.js'
 import type { Unit } from '../../engine/limits/reserve-permits.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import type { ReservedPermits } from './reserved-permits.js'
