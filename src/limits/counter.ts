@@ -1,4 +1,5 @@
-import type { LimitReport, Window } from '../engine/limits/window.js'
+import type { Explained } from '../engine/limits/reserve-permits.js'
+import type { Window } from '../engine/limits/window.js'
 
 /** The limits of a limiter and of all its keys. */
 export interface Rules {
@@ -48,8 +49,8 @@ export interface Counter {
   release(): void
   /** Takes back permits that were not used. */
   refund(taken: Taken): void
-  /** Grants nothing before this time of the wall clock, or the latest of several such times. */
-  pauseUntil(wall: number): void
+  /** Grants nothing before this clock time, or the latest of several such times. */
+  pauseUntil(time: number): void
   /** Called when the limits have changed; undefined if they can't change. */
   limitsChanged?(): void
   /** Ends a pause. */
@@ -60,7 +61,6 @@ export interface Counter {
    * @param arrival as in `take`.
    */
   readyAt(n: number, ahead: number, arrival: number): number
-  /** Returns the index in `reports()` of the limit that delays `n` permits the longest; undefined if none does. */
-  binding(n: number, ahead: number): number | undefined
-  reports(): LimitReport[]
+  /** Returns the state of the limits for `n` permits after `ahead` others. */
+  explain(n: number, ahead: number): Explained
 }

@@ -43,14 +43,10 @@ export class Times implements Clock {
     return this.#steadyWall !== undefined
   }
 
-  /** The clock time at which the wall clock will show `wall`. */
-  fromWall(wall: number): number {
-    return this.now() + (wall - this.#readWall())
-  }
-
-  /** Calls the function of this name with the wall clock of this limiter. */
+  /** Converts the argument of `pauseUntil` to clock time. @throws InvalidArgumentError as {@link pauseTime} */
   pauseTime(time: Date | number): number {
-    return pauseTime(time, this.#readWall())
+    const wall = this.#readWall()
+    return pauseTime(time, wall) - wall + this.now()
   }
 }
 

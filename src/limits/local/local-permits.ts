@@ -4,7 +4,7 @@ import type { Waiters } from '../../base/waiters.js'
 import { Callers, PermitWaiter, type CallersOwner } from '../callers.js'
 import type { Counter, Rules, Taken } from '../counter.js'
 import { checkedInteger, termsOf, type AcquireOptions, type Terms } from '../limit-options.js'
-import type { Decision, Explanation, Limiter } from '../limiter.js'
+import { explanationOf, type Decision, type Explanation, type Limiter } from '../limiter.js'
 import type { LimiterErrors } from '../limiter-errors.js'
 import { Permit, type PermitGiver } from '../permit.js'
 import type { Times } from '../times.js'
@@ -98,23 +98,10 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
     this.#check(n)
     const counter = this.#counter
     const { callers: place, permits: ahead } = this.#callers?.queue ?? { callers: 0, permits: 0 }
-    const limits = counter.reports()
-    const binding = counter.binding(n, ahead)
     const { running } = counter
-    const readyIn = Math.max(counter.readyAt(n, ahead, 0) - this.#times.now(), 0)
-    const waitsFor = (): Explanation['waitsFor'] => {
-      if (running + place >= this.#rules.concurrency) return 'concurrency'
-      if (counter.paused) return 'pause'
-      return readyIn > 0 ? 'limit' : 'nothing'
-    }
-    return {
-      waitsFor: waitsFor(),
-      binding: binding === undefined ? undefined : limits[binding],
-      place,
-      readyIn,
-      running,
-      limits,
-    }
+    const explanation = explanationOf(counter.explain(n, ahead), place, this.#times.now(), counter.paused)
+    const isFull = running + place >= this.#rules.concurrency
+    return { ...explanation, running, waitsFor: isFull ? 'concurrency' : explanation.waitsFor }
   }
 
   pauseUntil(time: Date | number): void {

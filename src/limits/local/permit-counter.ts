@@ -1,5 +1,6 @@
 import type { Counter, Rules, Taken } from '../counter.js'
-import { limitReport, type LimitReport, type Window } from '../../engine/limits/window.js'
+import type { Explained } from '../../engine/limits/reserve-permits.js'
+import { limitReport, type Window } from '../../engine/limits/window.js'
 import type { Times } from '../times.js'
 
 /** Maximum number of rounds in the search for a time that keeps all limits. The queue checks again anyway. */
@@ -90,9 +91,8 @@ export class PermitCounter implements Counter {
     )
   }
 
-  pauseUntil(wall: number): void {
-    this.#now()
-    this.#pausedUntil = Math.max(this.#pausedUntil, this.#times.fromWall(wall))
+  pauseUntil(time: number): void {
+    this.#pausedUntil = Math.max(this.#pausedUntil, time)
   }
 
   limitsChanged(): void {
@@ -114,16 +114,15 @@ export class PermitCounter implements Counter {
     return time
   }
 
-  binding(n: number, ahead: number): number | undefined {
-    const waits = this.#limits().map(
-      ({ window, state, time }) => window.readyAt(state, time, n, ahead) - time,
-    )
+  explain(n: number, ahead: number): Explained {
+    const limits = this.#limits()
+    const waits = limits.map(({ window, state, time }) => window.readyAt(state, time, n, ahead) - time)
     const longest = Math.max(...waits)
-    return longest > 0 ? waits.indexOf(longest) : undefined
-  }
-
-  reports(): LimitReport[] {
-    return this.#limits().map(({ window, state, time }) => limitReport(window, state, time))
+    return {
+      ready: this.readyAt(n, ahead),
+      binding: longest > 0 ? waits.indexOf(longest) : undefined,
+      reports: limits.map(({ window, state, time }) => limitReport(window, state, time)),
+    }
   }
 
   get blank(): boolean {

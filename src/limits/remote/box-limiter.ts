@@ -130,17 +130,13 @@ class Family {
 
 /** The limiters of a box by name. */
 export class BoxLimiters {
-  readonly #source: ClientSource
+  readonly source: ClientSource
   readonly #families = new Map<string, Family>()
   #sweeper: Timer | undefined
   #closed: ClosedError | undefined
 
   constructor(source: LimiterSource) {
-    this.#source = { ...source, meter: new LatencyEstimator() }
-  }
-
-  get source(): LimiterSource {
-    return this.#source
+    this.source = { ...source, meter: new LatencyEstimator() }
   }
 
   /**
@@ -162,8 +158,8 @@ export class BoxLimiters {
     if (!permits) {
       const keyName = key === WHOLE ? undefined : key
       const Permits = current.concurrency === Infinity ? ReservationClient : ConcurrencyLimiter
-      const errors = new LimiterErrors(name, keyName, this.#source.engine)
-      permits = new Permits(this.#source, current, limiterId(name, keyName), errors)
+      const errors = new LimiterErrors(name, keyName, this.source.engine)
+      permits = new Permits(this.source, current, limiterId(name, keyName), errors)
       byKey.set(key, permits)
       if (this.#closed) permits.shut(this.#closed)
     }
@@ -190,7 +186,7 @@ export class BoxLimiters {
 
   /** Closes all limiters, because the box is closed. */
   async close(): Promise<void> {
-    this.#closed = boxClosed(this.#source.engine)
+    this.#closed = boxClosed(this.source.engine)
     this.#sweeper?.cancel()
     await this.#shut([...this.#families.values()], this.#closed, 0)
   }
@@ -198,7 +194,7 @@ export class BoxLimiters {
   async #shut(families: readonly Family[], closed: ClosedError, patience: number): Promise<void> {
     const all = families.flatMap(({ byKey }) => [...byKey.values()])
     for (const permits of all) permits.shut(closed)
-    await closeAll(all, patience, this.#source.clock)
+    await closeAll(all, patience, this.source.clock)
   }
 
   #family(name: string, terms: BoxTerms): Family {
@@ -221,10 +217,10 @@ export class BoxLimiters {
     if (this.#sweeper || this.#closed) return
     const sweep = (): void => {
       this.#sweeper = undefined
-      this.#sweep(this.#source.clock.now() - FORGET)
+      this.#sweep(this.source.clock.now() - FORGET)
       if (this.#families.size > 0) this.#sweepLater()
     }
-    this.#sweeper = this.#source.clock.after(FORGET, sweep, false)
+    this.#sweeper = this.source.clock.after(FORGET, sweep, false)
   }
 
   #sweep(since: number): void {

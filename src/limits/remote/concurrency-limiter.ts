@@ -192,7 +192,7 @@ export class ConcurrencyLimiter implements BoxPermits {
 
   /** Acquires a slot. @throws BusyError when none is available. */
   async #try(): Promise<void> {
-    if (!this.#lock.callers.waiting && (await this.#takeSlot()) === 'taken') return
+    if (!this.#isAwaited && (await this.#takeSlot()) === 'taken') return
     if (this.outage) throw this.#errors.unreachable(0, this.outage)
     throw this.#errors.allInUse(this.#terms.concurrency)
   }
@@ -217,6 +217,11 @@ export class ConcurrencyLimiter implements BoxPermits {
     return true
   }
 
+  /** Whether a caller waits for a slot that the engine has not granted. */
+  get #isAwaited(): boolean {
+    return this.#waiting > 0 && this.#lock.callers.waiting
+  }
+
   /** Whether no further caller may wait. */
   get #isFull(): boolean {
     return this.#waiting + this.#remote.waiting >= this.#terms.queue
@@ -231,7 +236,7 @@ export class ConcurrencyLimiter implements BoxPermits {
       throw error
     })
     if (!slot) return 'none'
-    const isFree = !this.#lock.callers.waiting
+    const isFree = !this.#isAwaited
     if (isFree) this.#slots.push(slot)
     else this.#release(slot)
     return isFree ? 'taken' : 'given'

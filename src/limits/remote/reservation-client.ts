@@ -20,7 +20,7 @@ import type { BoxTerms } from './box-limiter-options.js'
 import { NOW, outcomeOf, type BoxPermits, type TryOutcome } from './box-permits.js'
 import type { LatencyEstimator } from './latency-estimator.js'
 import { Pace, RETRY } from './pace.js'
-import { explanationOf, ReservationMachine, type Request } from './reservation-machine.js'
+import { explanationIn, ReservationMachine, type Request } from './reservation-machine.js'
 
 /** The box of the limiters, as far as they need it. */
 export interface LimiterSource {
@@ -99,13 +99,9 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   }
 
   acquire(n = 1, options?: AcquireOptions): Promise<Permit> {
-    try {
-      if (n !== 1) checkedInteger('n', n, 1, this.#machine.terms.maxPermits)
-      const terms = termsOf(options)
-      return this.acquireBy(n, terms, this.#source.clock.now() + terms.wait, this.#isFull)
-    } catch (error) {
-      return Promise.reject(error)
-    }
+    if (n !== 1) checkedInteger('n', n, 1, this.#machine.terms.maxPermits)
+    const terms = termsOf(options)
+    return this.acquireBy(n, terms, this.#source.clock.now() + terms.wait, this.#isFull)
   }
 
   /**
@@ -169,7 +165,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     const { reserved } = await this.#send(
       machine.request(this.#source.clock.now(), { explain: { n, ahead } }),
     )
-    return explanationOf(reserved, waiting)
+    return explanationIn(reserved, waiting)
   }
 
   async pauseUntil(time: Date | number): Promise<void> {

@@ -2,14 +2,21 @@ import type { PermitReservation } from '../../engine/contract.js'
 import { leastDelay } from '../../engine/limits/definition.js'
 import type { ReservePermits, Reserved, ReturnedPermits } from '../../engine/limits/reserve-permits.js'
 import { ClosedError, UnavailableError } from '../../base/errors.js'
-import type { Explanation } from '../limiter.js'
+import { explanationOf, type Explanation } from '../limiter.js'
 import type { LimiterErrors } from '../limiter-errors.js'
 import type { PermitWaiter } from '../callers.js'
 import { isUnanswered, TryWaiter, type BoxCallers } from './box-callers.js'
 import { keeps, type BoxTerms } from './box-limiter-options.js'
 import { RETRY, type Pace, type Refusal } from './pace.js'
 import { reservedInstant, ReservedPermits, returned, type ReservedInstant } from './reserved-permits.js'
-import { earlierUnits, NOTHING, wantedUnits, type Situation, type WantedUnits } from './wanted-units.js'
+import {
+  earlierUnits,
+  NOTHING,
+  unitOfEach,
+  unitsInBatches,
+  type Situation,
+  type WantedUnits,
+} from './wanted-units.js'
 
 /** A request to the engine, except for the names of the limiter and the session. */
 export type Request = Omit<ReservePermits, 'limiter' | 'session'>
@@ -144,7 +151,9 @@ export class ReservationMachine {
     const part = this.pace.part(terms)
     const hold = this.pace.hold(terms)
     const situation: Situation = { waiters: this.#callers.queue, reserved, terms, part, hold, now }
-    const { units: wanted, waiters } = isQuiet ? NOTHING : wantedUnits(situation)
+    const { units: wanted, waiters } = isQuiet
+      ? NOTHING
+      : (terms.batch > 1 ? unitsInBatches : unitOfEach)(situation)
     // The first call of a process reserves nothing: its reply shows the necessary hold. A permit with a shorter hold
     // could not be used, and would delay the permits of other processes to the next window.
     const isFirst = wanted.length > 0 && !this.pace.hasMeasured
@@ -197,7 +206,7 @@ export class ReservationMachine {
     const { request, askedAt, terms, deciders, place } = this.call!
     const learned = this.learn(answer, askedAt, now)
     const { reserved } = learned
-    const explanation = reserved.explained && explanationOf(reserved, place)
+    const explanation = reserved.explained && explanationIn(reserved, place)
     for (const waiter of deciders) waiter.explanation = explanation
     if (keeps(terms, this.terms)) this.#settle(this.call!, learned, now)
     // Permits that were reserved under a greater limit than the current one are requested again.
@@ -422,17 +431,8 @@ export class ReservationMachine {
 }
 
 /** Returns the explanation in a reply. @param place number of callers ahead. */
-export function explanationOf({ now, pausedUntil, explained }: Reserved, place: number): Explanation {
-  const { ready, binding, reports } = explained!
-  const readyIn = ready - now
-  return {
-    waitsFor: pausedUntil > now ? 'pause' : readyIn > 0 ? 'limit' : 'nothing',
-    binding: binding === undefined ? undefined : reports[binding],
-    place,
-    readyIn,
-    running: 0,
-    limits: reports,
-  }
+export function explanationIn({ now, pausedUntil, explained }: Reserved, place: number): Explanation {
+  return explanationOf(explained!, place, now, pausedUntil > now)
 }
 
 /** Returns the same explanation, with at least this time until a permit is available. @param readyIn milliseconds. */

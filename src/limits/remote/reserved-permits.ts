@@ -55,18 +55,14 @@ export function returned({ left, engineAt, engineOpensAt }: ReservedInstant): Re
  * process has yet to return.
  */
 export class ReservedPermits {
-  readonly #instants: ReservedInstant[] = []
+  readonly all: ReservedInstant[] = []
   /** Number of reserved permits. */
   permits = 0
   /** Permits that the next call returns. */
   readonly owed: ReturnedPermits[] = []
 
-  get all(): readonly ReservedInstant[] {
-    return this.#instants
-  }
-
   get first(): ReservedInstant | undefined {
-    return this.#instants[0]
+    return this.all[0]
   }
 
   /** Number of permits that can be used now. @param now clock time. */
@@ -76,13 +72,13 @@ export class ReservedPermits {
 
   /** The latest reserved instant. */
   get last(): ReservedInstant | undefined {
-    return this.#instants.at(-1)
+    return this.all.at(-1)
   }
 
   add(instant: ReservedInstant): void {
     let place = this.all.length
     while (place > 0 && this.all[place - 1]!.engineAt > instant.engineAt) place--
-    this.#instants.splice(place, 0, instant)
+    this.all.splice(place, 0, instant)
     this.permits += instant.left
   }
 
@@ -91,7 +87,7 @@ export class ReservedPermits {
     const instant = this.first!
     instant.left -= n
     this.permits -= n
-    if (instant.left === 0) this.#instants.shift()
+    if (instant.left === 0) this.all.shift()
     return instant
   }
 
@@ -132,8 +128,8 @@ export class ReservedPermits {
 
   /** Queues the permits of all matching reserved instants for return. */
   giveBackWhere(isMeant: (instant: ReservedInstant) => boolean): void {
-    for (const instant of this.#instants.splice(0)) {
-      if (!isMeant(instant)) this.#instants.push(instant)
+    for (const instant of this.all.splice(0)) {
+      if (!isMeant(instant)) this.all.push(instant)
       else {
         this.giveBack([returned(instant)])
         this.permits -= instant.left

@@ -3,7 +3,7 @@ import { SharedCalendar } from './shared-calendar.js'
 import { SharedRing } from './shared-ring.js'
 import { SharedSmooth } from './shared-smooth.js'
 import { SharedSliding, type SharedWindow } from './shared-window.js'
-import type { LimitReport } from '../../engine/limits/window.js'
+import type { Explained } from '../../engine/limits/reserve-permits.js'
 import type { Counter, Rules, Taken } from '../counter.js'
 import { MAX_ROUNDS } from '../local/permit-counter.js'
 import type { ThreadTurns } from './thread-turns.js'
@@ -110,8 +110,8 @@ export class SharedPermitCounter implements Counter {
     this.#turns.notify()
   }
 
-  pauseUntil(wall: number): void {
-    this.#ring.pauseUntil(this.#times.fromWall(wall))
+  pauseUntil(time: number): void {
+    this.#ring.pauseUntil(time)
     this.#turns.notify()
   }
 
@@ -141,26 +141,21 @@ export class SharedPermitCounter implements Counter {
     return this.#openFrom(Math.max(now, pausedUntil, Math.min(soonest > now ? soonest : turn, look)))
   }
 
-  binding(n: number, ahead: number): number | undefined {
+  explain(n: number, ahead: number): Explained {
     const { head } = this.#ring
     const now = this.#times.now()
-    const ready = this.#windows.map(window => {
+    const turns = this.#windows.map(window => {
       window.look(head, now)
       return window.readyAt(head, now, n + ahead, ahead)
     })
-    const latest = Math.max(...ready)
-    return latest > now ? ready.indexOf(latest) : undefined
-  }
-
-  reports(): LimitReport[] {
-    const { head } = this.#ring
-    const now = this.#times.now()
-    return this.#windows.map((window, index) => {
-      window.look(head, now)
+    const latest = Math.max(...turns)
+    const reports = this.#windows.map((window, index) => {
       const { used, resetIn } = window.use(head, now)
       const { limit, per, kind } = this.#rules.windows[index]!
       return { limit, per, window: kind, remaining: limit - used, resetIn }
     })
+    const binding = latest > now ? turns.indexOf(latest) : undefined
+    return { ready: this.readyAt(n, ahead, 0), binding, reports }
   }
 
   /** Whether permits have been available for long enough that earlier waiters could have taken them. */
