@@ -23,7 +23,6 @@ export class LimiterErrors {
     this.#engine = engine
   }
 
-  /** The error of a caller that does not wait. */
   busy(): BusyError {
     return this.#busy('')
   }
@@ -42,7 +41,6 @@ export class LimiterErrors {
     return new AbortedError(`waiting for a permit of ${this.#title} was aborted`, { ...this.#context, cause })
   }
 
-  /** @param wait milliseconds. */
   timedOut(wait: number): TimedOutError {
     return new TimedOutError(this.#lateAfter(wait), this.#context)
   }
@@ -80,7 +78,6 @@ export class LimiterErrors {
     return new TimedOutError(`${late}: ${callers}${earliest}`, this.#context)
   }
 
-  /** The error of a waiter that wants more permits than a lowered limit allows. */
   lowered(max: number, n: number): InvalidArgumentError {
     return new InvalidArgumentError(
       `the limit of ${this.#title} was lowered to ${max} while a caller waited for ${n} permits`,

@@ -47,10 +47,8 @@ export class Permit implements Disposable {
    * does nothing.
    */
   refund(): void {
-    const giver = this.#giver
-    this.#giver = undefined
-    giver?.unused({ n: this.n, at: this.#at, mark: this.#mark, epoch: this.#epoch })
-    giver?.released()
+    this.#giver?.unused({ n: this.n, at: this.#at, mark: this.#mark, epoch: this.#epoch })
+    this.release()
   }
 
   [Symbol.dispose](): void {

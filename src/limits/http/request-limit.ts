@@ -24,7 +24,6 @@ export interface KeyedRequestLimiter extends RequestLimiter {
   key(key: string): RequestLimiter
 }
 
-/** A permit of a limiter of requests. */
 export interface RequestPermit {
   release(): unknown
 }

@@ -30,14 +30,14 @@ const MAX_SLEEP = 60_000
  * Decides about the permits of one counter, and gives them to waiters. Each permit counts from the moment at which its
  * caller gets it. The next waiter gets its permit only after the code of that caller has run.
  */
-export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersOwner<Permit> {
+export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersOwner {
   readonly #rules: Rules
   readonly #times: Times
   readonly #counter: Counter
   readonly #errors: LimiterErrors
   readonly #turns: Turns | undefined
   /** Created when a caller waits for the first time. */
-  #callers: Callers<Permit> | undefined
+  #callers: Callers | undefined
   #closed: ClosedError | undefined
   /** Whether `#handOut` is about to run as a microtask. */
   #handing = false
@@ -126,7 +126,6 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
     return !this.waiting && this.#counter.blank
   }
 
-  /** Whether there is a waiter. */
   get waiting(): boolean {
     return this.#callers?.queue.first !== undefined
   }
@@ -138,7 +137,6 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
     this.#goOn()
   }
 
-  /** Admits no further caller. */
   shut(): void {
     this.#closed ??= this.#errors.closed()
   }
@@ -148,7 +146,6 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
     this.#callers?.refuseAll(error)
   }
 
-  /** Resolves when no waiter is left. */
   async end(): Promise<void> {
     await this.#callers?.end()
   }
@@ -167,7 +164,7 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
     if (!this.#handing) this.#handOut()
   }
 
-  gaveUp(_waiter: PermitWaiter, wasFirst: boolean): void {
+  gaveUp(wasFirst: boolean): void {
     this.#turns?.reportWaiters(this.#callers!.queue, true)
     if (wasFirst) this.wake()
   }
@@ -197,7 +194,7 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
   }
 
   /** @param deadline clock time. */
-  #join(callers: Callers<Permit>, n: number, terms: Terms, deadline: number): Promise<Permit> {
+  #join(callers: Callers, n: number, terms: Terms, deadline: number): Promise<Permit> {
     return new Promise(settle => {
       const { queue } = callers
       const turns = this.#turns
@@ -242,7 +239,7 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
   }
 
   /** Rejects the newest waiters beyond the maximum number, because no permit is available now. */
-  #refuseBeyond(callers: Callers<Permit>): void {
+  #refuseBeyond(callers: Callers): void {
     const newest = this.#beyond.filter(({ isQueued }) => isQueued)
     this.#beyond = []
     const max = this.#rules.queue

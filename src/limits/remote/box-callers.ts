@@ -26,7 +26,7 @@ export function isUnanswered(waiter: PermitWaiter): boolean {
 }
 
 /** The callers of this process at one limiter of a box. */
-export class BoxCallers extends Callers<Permit> {
+export class BoxCallers extends Callers {
   readonly tries = new Set<TryWaiter>()
   /** Number of permits that the tries want. */
   #tried = 0

@@ -242,6 +242,7 @@ export class ConcurrencyLimiter implements BoxPermits {
     return isFree ? 'taken' : 'given'
   }
 
+  /** Acquires a slot for a caller of `n` permits. @throws what `acquire` throws */
   async #waitForSlot(n: number, { wait, signal, priority }: Terms, deadline: number): Promise<void> {
     const { clock } = this.#source
     // While the engine is unreachable, not every new caller sends a request.
@@ -252,6 +253,7 @@ export class ConcurrencyLimiter implements BoxPermits {
     this.#lookLater()
     try {
       for (;;) {
+        if (this.#refused) throw this.#closed!
         const left = Math.max(deadline - clock.now(), MIN_DELAY)
         const { lease, onUnavailable } = this.#terms
         const options = { wait: left, lease, renew: true, label: undefined, signal, priority, before }

@@ -50,7 +50,7 @@ export interface ClientSource extends LimiterSource {
  * `ReservationMachine` decides. The client has the clock, the timer, the microtasks and the calls: it enters callers,
  * runs the machine's next step in a microtask (`#step`), sends its calls (`#send`), and resolves the promises.
  */
-export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<Permit> {
+export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner {
   readonly #source: ClientSource
   readonly #id: string
   readonly #errors: LimiterErrors
@@ -257,16 +257,12 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
    */
   async settled(): Promise<void> {
     await othersServed()
-    for (let calls = 0; calls < MAX_CALLS && this.#isUnsettled; calls++) {
+    for (let calls = 0; calls < MAX_CALLS; calls++) {
+      const { call, quietUntil } = this.#machine
+      if (!call || this.waiting === 0 || quietUntil > this.#source.clock.now()) return
       await Promise.resolve(this.#answer).catch(() => undefined)
       await othersServed()
     }
-  }
-
-  /** Whether a reply may give permits to callers that wait. */
-  get #isUnsettled(): boolean {
-    const { call, quietUntil } = this.#machine
-    return call !== undefined && this.waiting > 0 && quietUntil <= this.#source.clock.now()
   }
 
   /** Checks whether the engine is unreachable, without a request for permits. Never rejects. */

@@ -248,7 +248,7 @@ export class ReservationMachine {
   /** Takes the permits for the first waiter that can use some now. Without one, refuses the tries that get none. */
   give(now: number): Grant | undefined {
     this.due = 'none'
-    this.#callers.refuseLate(now, this.#late)
+    this.#callers.refuseLate(now, this.outage)
     this.#returnOver(now)
     const grant = this.#grant(now)
     if (grant) {
@@ -257,7 +257,7 @@ export class ReservationMachine {
     }
     // mutant: tries-kept
     this.#refuseTries()
-    this.#callers.refuseDue(now, this.#late)
+    this.#callers.refuseDue(now, this.outage)
     this.gather()
     return undefined
   }
@@ -285,12 +285,6 @@ export class ReservationMachine {
     const { last } = this.reserved
     const isLater = last !== undefined && last.from > Math.max(this.pace.seekAt, now)
     return isLater && this.#callers.queue.first ? this.pace.seekAt : Infinity
-  }
-
-  /** Creates the error of a waiter whose wait has passed; undefined for the usual one. */
-  get #late(): ((wait: number) => Error) | undefined {
-    const { outage } = this
-    return outage && (wait => this.#errors.unreachable(wait, outage))
   }
 
   /** Returns the permits that can no longer be used. */

@@ -108,24 +108,12 @@ export class SharedRing {
    * second.
    */
   pauseUntil(time: number): void {
-    const wanted = Math.min(Math.ceil((time - this.origin) * COARSE), 2 ** 31 - 1)
-    let known = Atomics.load(this.#control, PAUSED)
-    while (wanted > known) {
-      const found = Atomics.compareExchange(this.#control, PAUSED, known, wanted)
-      if (found === known) return
-      known = found
-    }
+    this.#movePause(Math.min(Math.ceil((time - this.origin) * COARSE), 2 ** 31 - 1), 1)
   }
 
   /** Ends a pause. @param now clock time. */
   resume(now: number): void {
-    const past = Math.floor((now - this.origin) * COARSE)
-    let known = Atomics.load(this.#control, PAUSED)
-    while (past < known) {
-      const found = Atomics.compareExchange(this.#control, PAUSED, known, past)
-      if (found === known) return
-      known = found
-    }
+    this.#movePause(Math.floor((now - this.origin) * COARSE), -1)
   }
 
   /** The number of the next grant. */
@@ -253,6 +241,16 @@ export class SharedRing {
     for (;;) {
       while (slot !== grant && !this.isFree(slot)) slot = (slot - 1) | 0
       if (slot === grant || this.#exchange(slot, FREE, ticks)) return slot
+    }
+  }
+
+  /** Moves the end of the pause to a later time, or with a negative direction to an earlier one. */
+  #movePause(end: number, direction: 1 | -1): void {
+    let known = Atomics.load(this.#control, PAUSED)
+    while (direction * (end - known) > 0) {
+      const found = Atomics.compareExchange(this.#control, PAUSED, known, end)
+      if (found === known) return
+      known = found
     }
   }
 
