@@ -45,8 +45,8 @@ export interface Counter {
    * @returns the clock time, or NaN when it takes none.
    */
   take(n: number, ahead: number, callers: number, late: number, arrival: number): number
-  /** Ends the use of the permits of one `take`. */
-  release(): void
+  /** Ends the use of the permits of one `take`; undefined if the number of permits in use is not limited. */
+  release?(): void
   /** Takes back permits that were not used. */
   refund(taken: Taken): void
   /** Grants nothing before this clock time, or the latest of several such times. */

@@ -151,7 +151,7 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
   }
 
   released(): void {
-    this.#counter.release()
+    this.#counter.release?.()
     this.wake()
   }
 

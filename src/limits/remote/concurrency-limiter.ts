@@ -1,3 +1,4 @@
+import type { Timer } from '../../base/clock.js'
 import {
   AbortedError,
   BusyError,
@@ -47,8 +48,8 @@ export class ConcurrencyLimiter implements BoxPermits {
   #running = 0
   #closed: Error | undefined
   #refused = false
-  /** Whether the timer of the next check whether the engine is unreachable is set. */
-  #looksLater = false
+  /** The timer of the next check whether the engine is unreachable, while callers wait for a slot. */
+  #lookout: Timer | undefined
   /** The newest try for a slot and a permit. */
   #lastTry: Promise<unknown> | undefined
   readonly #ended: (() => void)[] = []
@@ -276,6 +277,10 @@ export class ConcurrencyLimiter implements BoxPermits {
     } finally {
       this.#waiting--
       this.#wanted -= n
+      if (this.#waiting === 0) {
+        this.#lookout?.cancel()
+        this.#lookout = undefined
+      }
     }
     const { maxPermits } = this.#terms
     if (n <= maxPermits) return
@@ -330,16 +335,13 @@ export class ConcurrencyLimiter implements BoxPermits {
 
   /** Checks whether the engine is unreachable while callers wait for a slot, which do not notice it otherwise. */
   #lookLater(): void {
-    if (this.#looksLater) return
-    this.#looksLater = true
     const look = async (): Promise<void> => {
-      this.#looksLater = false
-      if (this.#waiting === 0) return
+      this.#lookout = undefined
       this.#lookLater()
       await this.#remote.look()
       this.#moveSlotWaiters()
     }
-    this.#source.clock.after(RETRY, () => void look(), false)
+    this.#lookout ??= this.#source.clock.after(RETRY, () => void look(), false)
   }
 
   /** Lets waiters continue without a slot while the engine is unreachable. */

@@ -228,10 +228,6 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
     }
   }
 
-  released(): void {
-    // The number of permits in use is not limited.
-  }
-
   unused({ n, at }: Taken): void {
     this.#machine.refunded({ n, at, from: at })
     this.#goOn()

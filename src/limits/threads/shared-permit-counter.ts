@@ -99,10 +99,6 @@ export class SharedPermitCounter implements Counter {
     }
   }
 
-  release(): void {
-    // The number of permits in use is not limited.
-  }
-
   refund({ n, at, mark }: Pick<Taken, 'n' | 'at' | 'mark'>): void {
     const now = this.#times.now()
     const old = this.#windows.reduce((time, window) => Math.min(time, window.countsFrom(now)), now)
