@@ -53,6 +53,8 @@ export interface AcquireTerms {
   readonly read?: ReadSet | undefined
   /** Settles when the request may be sent to the engine; until then the caller waits in the local queue. */
   readonly before?: Promise<void> | undefined
+  /** Callers with a greater one come first in the local queue; default 0. */
+  readonly priority?: number | undefined
 }
 
 /** All checked options of a lock request. */

@@ -1,26 +1,46 @@
 import type { Clock } from '../base/clock.js'
-import { Waiters, type WaitersOwner } from '../base/waiters.js'
+import { Waiter, Waiters, type WaitersOwner } from '../base/waiters.js'
 import type { Terms } from './limit-options.js'
-import type { PermitWaiter } from './permit-waiter.js'
 import type { LimiterErrors } from './limiter-errors.js'
+import type { Permit } from './permit.js'
+
+/** A caller that waits for permits. */
+export class PermitWaiter extends Waiter {
+  /**
+   * @param settle resolves the caller's promise. To save memory, it is the only one of the promise's functions that is
+   * kept: a rejection is passed to it as a rejected promise.
+   */
+  constructor(
+    n: number,
+    /** Its place in the order of the callers of all threads; 0 with one thread. */
+    readonly arrival: number,
+    readonly settle: (outcome: Permit | Promise<Permit>) => void,
+  ) {
+    super(n)
+  }
+
+  reject(error: Error): void {
+    this.settle(Promise.reject(error))
+  }
+}
 
 /** Serves the callers of a queue. */
-export interface CallersOwner<T> {
+export interface CallersOwner {
   /** As in `WaitersOwner`. */
   timeOver(now: number): void
   /** Called after a waiter was rejected. @param wasFirst whether it was the first in the queue. */
-  gaveUp(waiter: PermitWaiter<T>, wasFirst: boolean): void
+  gaveUp(wasFirst: boolean): void
 }
 
 /** The callers that wait in one queue. Ends each wait. */
-export class Callers<T> implements WaitersOwner<PermitWaiter<T>> {
-  readonly queue: Waiters<PermitWaiter<T>>
-  readonly #owner: CallersOwner<T>
+export class Callers implements WaitersOwner<PermitWaiter> {
+  readonly queue: Waiters<PermitWaiter>
+  readonly #owner: CallersOwner
   readonly #errors: LimiterErrors
   /** Called when the last waiter has left. */
   readonly #ended: (() => void)[] = []
 
-  constructor(clock: Clock, owner: CallersOwner<T>, errors: LimiterErrors) {
+  constructor(clock: Clock, owner: CallersOwner, errors: LimiterErrors) {
     this.queue = new Waiters(clock, this)
     this.#owner = owner
     this.#errors = errors
@@ -30,23 +50,23 @@ export class Callers<T> implements WaitersOwner<PermitWaiter<T>> {
    * Adds a waiter to the queue. As for `Waiters.limit`, the caller then sets a timer.
    * @param deadline the end of the wait: clock time.
    */
-  enter(waiter: PermitWaiter<T>, { wait, signal, priority }: Terms, deadline: number): void {
+  enter(waiter: PermitWaiter, { wait, signal, priority }: Terms, deadline: number): void {
     this.queue.add(waiter, priority)
     this.queue.limit(waiter, wait, deadline, signal)
   }
 
   /** Removes a waiter, which gets its permits, or waits elsewhere. */
-  leave(waiter: PermitWaiter<T>): void {
+  leave(waiter: PermitWaiter): void {
     this.queue.remove(waiter)
     if (this.queue.first) return
     for (const notify of this.#ended.splice(0)) notify()
   }
 
-  refuse(waiter: PermitWaiter<T>, error: Error): void {
+  refuse(waiter: PermitWaiter, error: Error): void {
     const wasFirst = this.queue.first === waiter
     this.leave(waiter)
     waiter.reject(error)
-    this.#owner.gaveUp(waiter, wasFirst)
+    this.#owner.gaveUp(wasFirst)
   }
 
   /** Rejects the waiters that want more permits than can ever be granted together. */
@@ -56,19 +76,18 @@ export class Callers<T> implements WaitersOwner<PermitWaiter<T>> {
     }
   }
 
-  /** Rejects all waiters. */
   refuseAll(error: Error): void {
     for (const waiter of this.queue) this.refuse(waiter, error)
   }
 
-  /** Rejects the waiters whose deadline was before this time. @param late creates the error; default: timed out. */
-  refuseLate(now: number, late?: (wait: number) => Error): void {
-    while (this.queue.earliestDeadline < now) this.#refuseMostUrgent(late)
+  /** Rejects the waiters whose deadline was before this time. @param outage the error if the engine is unreachable. */
+  refuseLate(now: number, outage?: Error): void {
+    while (this.queue.earliestDeadline < now) this.#refuseMostUrgent(outage)
   }
 
-  /** Also rejects waiters whose deadline is now, after their last chance. @param late as in `refuseLate`. */
-  refuseDue(now: number, late?: (wait: number) => Error): void {
-    while (this.queue.earliestDeadline <= now) this.#refuseMostUrgent(late)
+  /** Also rejects waiters whose deadline is now, after their last chance. @param outage as in `refuseLate`. */
+  refuseDue(now: number, outage?: Error): void {
+    while (this.queue.earliestDeadline <= now) this.#refuseMostUrgent(outage)
   }
 
   /** Resolves when no waiter is left. */
@@ -83,12 +102,13 @@ export class Callers<T> implements WaitersOwner<PermitWaiter<T>> {
     this.#owner.timeOver(now)
   }
 
-  aborted(waiter: PermitWaiter<T>, signal: AbortSignal): void {
+  aborted(waiter: PermitWaiter, signal: AbortSignal): void {
     this.refuse(waiter, this.#errors.aborted(signal))
   }
 
-  #refuseMostUrgent(late = (wait: number): Error => this.#errors.timedOut(wait)): void {
+  #refuseMostUrgent(outage: Error | undefined): void {
     const waiter = this.queue.mostUrgent!
-    this.refuse(waiter, late(waiter.waitLimit!.wait))
+    const { wait } = waiter.waitLimit!
+    this.refuse(waiter, outage ? this.#errors.unreachable(wait, outage) : this.#errors.timedOut(wait))
   }
 }

@@ -1,4 +1,5 @@
-import type { LimitReport, Window } from '../engine/limits/window.js'
+import type { Explained } from '../engine/limits/reservation.js'
+import type { Window } from '../engine/limits/window.js'
 
 /** The limits of a limiter and of all its keys. */
 export interface Rules {
@@ -44,12 +45,12 @@ export interface Counter {
    * @returns the clock time, or NaN when it takes none.
    */
   take(n: number, ahead: number, callers: number, late: number, arrival: number): number
-  /** Ends the use of the permits of one `take`. */
-  release(): void
+  /** Ends the use of the permits of one `take`; undefined if the number of permits in use is not limited. */
+  release?(): void
   /** Takes back permits that were not used. */
   refund(taken: Taken): void
-  /** Grants nothing before this time of the wall clock, or the latest of several such times. */
-  pauseUntil(wall: number): void
+  /** Grants nothing before this clock time, or the latest of several such times. */
+  pauseUntil(time: number): void
   /** Called when the limits have changed; undefined if they can't change. */
   limitsChanged?(): void
   /** Ends a pause. */
@@ -60,7 +61,6 @@ export interface Counter {
    * @param arrival as in `take`.
    */
   readyAt(n: number, ahead: number, arrival: number): number
-  /** Returns the index in `reports()` of the limit that delays `n` permits the longest; undefined if none does. */
-  binding(n: number, ahead: number): number | undefined
-  reports(): LimitReport[]
+  /** Returns the state of the limits for `n` permits after `ahead` others. */
+  explain(n: number, ahead: number): Explained
 }

@@ -42,7 +42,8 @@ export type Limits =
 export type LimiterOptions = CommonOptions & Limits
 
 /** The options of any kind of limiter, unchecked. */
-type PassedOptions = Omit<CommonOptions, 'clock'> & (LimitOptions | { limits: readonly LimitOptions[] })
+type PassedOptions = Omit<CommonOptions, 'clock'> &
+  Partial<LimitOptions> & { limits?: readonly LimitOptions[] | undefined }
 
 /** The checked options of a limiter. */
 export interface CheckedOptions {
@@ -81,7 +82,7 @@ const JITTER_BOUNDS = { min: 0, max: DAY }
 export const WAIT_BOUNDS = { min: 0, max: Infinity }
 const MAX_PRIORITY = 1e6
 
-const LIMIT_NAMES = ['limit', 'per', 'window', 'timeZone']
+const LIMIT_NAMES = ['limit', 'per', 'window', 'timeZone'] as const
 const COMMON_NAMES = ['jitter', 'concurrency', 'queue', 'clock']
 const ACQUIRE_NAMES = ['wait', 'signal', 'priority']
 const WINDOWS = ['sliding', 'calendar', 'smooth']
@@ -98,45 +99,23 @@ export function checkedOptions(
   names: readonly string[] = COMMON_NAMES,
   maxConcurrency = MAX_PERMITS,
 ): CheckedOptions {
-  const several = hasSeveral(options)
-  if (several) checkNoLimitBeside(options)
-  checkOptions(
-    options,
-    [...(several ? ['limits'] : LIMIT_NAMES), ...names, ...absent(options)],
-    `{ limit: 10, per: '1m' }`,
-  )
-  const { concurrency, queue } = options
-  const jitter = options.jitter === undefined ? 0 : milliseconds('jitter', options.jitter, JITTER_BOUNDS)
+  checkOptions(options, ['limits', ...LIMIT_NAMES, ...names], `{ limit: 10, per: '1m' }`)
+  // An option of one limit whose value is undefined counts as absent.
+  const { limits, jitter = 0, concurrency, queue, ...one } = options
+  const beside = limits && LIMIT_NAMES.find(name => one[name] !== undefined)
+  if (beside) {
+    throw new InvalidArgumentError(
+      `give either limits or ${beside}, not both: put ${beside} into each limit of the list`,
+    )
+  }
+  const checkedJitter = milliseconds('jitter', jitter, JITTER_BOUNDS)
   return {
-    limits: several ? checkedLimits(options.limits, jitter) : [checkedLimit(options, jitter)],
-    jitter,
+    limits: limits === undefined ? [checkedLimit(one, checkedJitter)] : checkedLimits(limits, checkedJitter),
+    jitter: checkedJitter,
     concurrency:
       concurrency === undefined ? Infinity : checkedInteger('concurrency', concurrency, 1, maxConcurrency),
     queue: queue === undefined ? Infinity : checkedInteger('queue', queue, 0, MAX_PERMITS),
   }
-}
-
-function hasSeveral(options: PassedOptions): options is PassedOptions & { limits: readonly LimitOptions[] } {
-  return (
-    typeof options === 'object' && options !== null && 'limits' in options && options.limits !== undefined
-  )
-}
-
-/** @throws InvalidArgumentError when one limit is given besides the list */
-function checkNoLimitBeside(options: object): void {
-  for (const [name, value] of Object.entries(options))
-    if (value !== undefined && LIMIT_NAMES.includes(name))
-      throw new InvalidArgumentError(
-        `give either limits or ${name}, not both: put ${name} into each limit of the list`,
-      )
-}
-
-/** Returns the names of options whose value is undefined: they count as absent. */
-function absent(options: PassedOptions): readonly string[] {
-  const entries = Object.entries((options as PassedOptions | null) ?? {})
-  return entries.flatMap(([name, value]) =>
-    value === undefined && ['limits', ...LIMIT_NAMES].includes(name) ? [name] : [],
-  )
 }
 
 /** The rules of a limiter of this process. */
@@ -167,17 +146,14 @@ function checkedLimits(limits: unknown, jitter: number): readonly Limit[] {
   })
 }
 
-function checkedLimit(options: LimitOptions, jitter: number): Limit {
+function checkedLimit(options: Partial<LimitOptions>, jitter: number): Limit {
   const { window: kind = 'sliding', timeZone } = options
   const limit = checkedInteger('limit', options.limit, 1, MAX_PERMITS)
   const per = milliseconds('per', options.per, PER_BOUNDS)
   if (timeZone !== undefined && (kind !== 'calendar' || per !== DAY)) {
     throw new InvalidArgumentError(`timeZone needs window 'calendar' and per '1d'`)
   }
-  if (!WINDOWS.includes(kind)) {
-    const known = WINDOWS.map(name => `'${name}'`).join(', ')
-    throw new InvalidArgumentError(`window must be one of ${known}, not ${shown(kind)}`)
-  }
+  checkOneOf('window', kind, WINDOWS)
   if (kind === 'calendar') {
     if (!Number.isInteger(per)) {
       throw new InvalidArgumentError(
@@ -211,13 +187,20 @@ function indexOfLimit(limits: readonly Limit[], per: Duration | undefined): numb
 export function termsOf(options: AcquireOptions | undefined): Terms {
   if (options === undefined) return NO_TERMS
   checkOptions(options, ACQUIRE_NAMES, `{ wait: '5s' }`)
-  const { wait, signal, priority } = options
+  const { wait = Infinity, signal, priority = 0 } = options
   checkSignal(signal)
   return {
-    wait: wait === undefined ? Infinity : milliseconds('wait', wait, WAIT_BOUNDS),
+    wait: milliseconds('wait', wait, WAIT_BOUNDS),
     signal,
-    priority: priority === undefined ? 0 : checkedInteger('priority', priority, -MAX_PRIORITY, MAX_PRIORITY),
+    priority: checkedInteger('priority', priority, -MAX_PRIORITY, MAX_PRIORITY),
   }
+}
+
+/** @throws InvalidArgumentError unless the value is one of these. */
+export function checkOneOf(option: string, value: unknown, known: readonly unknown[]): void {
+  if (known.includes(value)) return
+  const names = known.map(name => `'${String(name)}'`).join(', ')
+  throw new InvalidArgumentError(`${option} must be one of ${names}, not ${shown(value)}`)
 }
 
 /** Checks that a value is an integer from `min` to `max`. @throws InvalidArgumentError */

@@ -23,34 +23,24 @@ export class LimiterErrors {
     this.#engine = engine
   }
 
-  /** The error of a caller that does not wait. */
   busy(): BusyError {
-    return new BusyError(`no permit of ${this.#title} is available now`, this.#context)
+    return this.#busy('')
   }
 
-  /**
-   * The error of a caller that does not wait while all permits are in use. @param concurrency maximum number in use.
-   */
+  /** The error of a caller that does not wait while all permits are in use. @param concurrency maximum number. */
   allInUse(concurrency: number): BusyError {
-    return new BusyError(
-      `no permit of ${this.#title} is available now: its concurrency is ${concurrency}, and all are in use`,
-      this.#context,
-    )
+    return this.#busy(`: its concurrency is ${concurrency}, and all are in use`)
   }
 
   /** The error of a caller that may not wait, because the queue is full. @param callers number of waiting callers. */
   queueFull(callers: number): BusyError {
-    return new BusyError(
-      `no permit of ${this.#title} is available now, and ${callersAre(callers)} waiting, the maximum of its queue`,
-      this.#context,
-    )
+    return this.#busy(`, and ${callersAre(callers)} waiting, the maximum of its queue`)
   }
 
   aborted({ reason: cause }: AbortSignal): AbortedError {
     return new AbortedError(`waiting for a permit of ${this.#title} was aborted`, { ...this.#context, cause })
   }
 
-  /** @param wait milliseconds. */
   timedOut(wait: number): TimedOutError {
     return new TimedOutError(this.#lateAfter(wait), this.#context)
   }
@@ -88,7 +78,6 @@ export class LimiterErrors {
     return new TimedOutError(`${late}: ${callers}${earliest}`, this.#context)
   }
 
-  /** The error of a waiter that wants more permits than a lowered limit allows. */
   lowered(max: number, n: number): InvalidArgumentError {
     return new InvalidArgumentError(
       `the limit of ${this.#title} was lowered to ${max} while a caller waited for ${n} permits`,
@@ -98,6 +87,10 @@ export class LimiterErrors {
 
   closed(): ClosedError {
     return new ClosedError(`${this.#title} was closed`, this.#context)
+  }
+
+  #busy(why: string): BusyError {
+    return new BusyError(`no permit of ${this.#title} is available now${why}`, this.#context)
   }
 
   get #context(): ErrorContext {

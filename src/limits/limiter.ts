@@ -1,5 +1,6 @@
 import type { AcquireOptions } from './limit-options.js'
 import type { Permit } from './permit.js'
+import type { Explained } from '../engine/limits/reservation.js'
 import type { LimitReport } from '../engine/limits/window.js'
 
 /** The state of a limiter for a caller that requests permits now. */
@@ -15,6 +16,23 @@ export interface Explanation {
   /** Number of permits in use, if `concurrency` limits it; of a box's limiter, those of this box. */
   readonly running: number
   readonly limits: readonly LimitReport[]
+}
+
+/** Returns the explanation for a caller without a `concurrency`. @param place number of callers ahead. */
+export function explanationOf(
+  { ready, binding, reports }: Explained,
+  place: number,
+  now: number,
+  isPaused: boolean,
+): Explanation {
+  return {
+    waitsFor: isPaused ? 'pause' : ready > now ? 'limit' : 'nothing',
+    binding: binding === undefined ? undefined : reports[binding],
+    place,
+    readyIn: Math.max(ready - now, 0),
+    running: 0,
+    limits: reports,
+  }
 }
 
 /** The outcome of `decide`, and the state of the limiter at the same moment. */

@@ -4,8 +4,8 @@ import type { Taken } from './counter.js'
 
 /** The limiter of a permit, as far as the permit needs it. */
 export interface PermitGiver {
-  /** Called when a permit is released. */
-  released(): void
+  /** Called when a permit is released; undefined if the number of permits in use is not limited. */
+  released?(): void
   /** Called before `released` if a permit was not used, so that the limits don't count it. */
   unused(taken: Taken): void
 }
@@ -39,7 +39,7 @@ export class Permit implements Disposable {
   release(): void {
     const giver = this.#giver
     this.#giver = undefined
-    giver?.released()
+    giver?.released?.()
   }
 
   /**
@@ -47,10 +47,8 @@ export class Permit implements Disposable {
    * does nothing.
    */
   refund(): void {
-    const giver = this.#giver
-    this.#giver = undefined
-    giver?.unused({ n: this.n, at: this.#at, mark: this.#mark, epoch: this.#epoch })
-    giver?.released()
+    this.#giver?.unused({ n: this.n, at: this.#at, mark: this.#mark, epoch: this.#epoch })
+    this.release()
   }
 
   [Symbol.dispose](): void {

@@ -1,7 +1,6 @@
 import type { Clock, Timer } from '../base/clock.js'
 import { InvalidArgumentError, shown } from '../base/errors.js'
 import { LEAP_YEAR } from './limit-options.js'
-import { SteadyClock } from './steady-clock.js'
 import type { Window } from '../engine/limits/window.js'
 
 /** The clocks that a limiter and all its keys use. */
@@ -10,8 +9,8 @@ export class Times implements Clock {
   epoch = 0
   readonly #clock: Clock
   readonly #readWall: () => number
-  readonly #steady: SteadyClock
-  readonly #steadyWall: SteadyClock | undefined
+  readonly #steady: () => number
+  readonly #steadyWall: (() => number) | undefined
 
   /** @param readWall returns milliseconds since 1970. */
   constructor(windows: readonly Window[], clock: Clock, readWall: () => number) {
@@ -21,15 +20,13 @@ export class Times implements Clock {
     const onSetBack = (): void => {
       this.epoch++
     }
-    this.#steady = new SteadyClock(clock, tolerance, onSetBack)
-    if (windows.some(({ wall }) => wall)) {
-      this.#steadyWall = new SteadyClock({ now: readWall }, tolerance, onSetBack)
-    }
+    this.#steady = steady(() => clock.now(), tolerance, onSetBack)
+    if (windows.some(({ wall }) => wall)) this.#steadyWall = steady(readWall, tolerance, onSetBack)
   }
 
   /** Clock time, which goes back only when the clock was set back by more than the shortest window. */
   now(): number {
-    return this.#steady.now()
+    return this.#steady()
   }
 
   after(delay: number, task: () => void, keepAlive: boolean): Timer {
@@ -38,7 +35,7 @@ export class Times implements Clock {
 
   /** The time of the wall clock at `now`, if a window needs it; else 0. */
   wallNow(): number {
-    return this.#steadyWall ? this.#steadyWall.now() : 0
+    return this.#steadyWall ? this.#steadyWall() : 0
   }
 
   /** Whether a window needs the wall clock. */
@@ -46,14 +43,27 @@ export class Times implements Clock {
     return this.#steadyWall !== undefined
   }
 
-  /** The clock time at which the wall clock will show `wall`. */
-  fromWall(wall: number): number {
-    return this.now() + (wall - this.#readWall())
-  }
-
-  /** Calls the function of this name with the wall clock of this limiter. */
+  /** Converts the argument of `pauseUntil` to clock time. @throws InvalidArgumentError as {@link pauseTime} */
   pauseTime(time: Date | number): number {
-    return pauseTime(time, this.#readWall())
+    const wall = this.#readWall()
+    return pauseTime(time, wall) - wall + this.now()
+  }
+}
+
+/**
+ * Returns a clock that hides small backward steps of another one, and reports larger ones.
+ * @param tolerance maximum time by which a reading may be too early, in milliseconds.
+ * @param onSetBack called when a reading shows that the clock was set back.
+ */
+function steady(read: () => number, tolerance: number, onSetBack: () => void): () => number {
+  let latest = -Infinity
+  return () => {
+    const reading = read()
+    if (reading < latest) {
+      if (latest - reading <= tolerance) return latest
+      onSetBack()
+    }
+    return (latest = reading)
   }
 }
 

@@ -113,7 +113,6 @@ describe.each(linkWays)('faults with $name', ({ open }) => {
     await until(() => heard.messages.includes('news: found'))
   })
 
-describe.each(linkWays)('connections with $name', ({ open }) => {
   test('nothing is sent twice', async () => {
     await using server = await startRedis()
     await using network = await Proxy.start(server.port)

@@ -10,7 +10,7 @@ const DEPTH = 4
 const PLACES: Readonly<Record<keyof Modules, string>> = {
   errors: 'src/base/errors.js',
   limiterErrors: 'src/limits/limiter-errors.js',
-  waiter: 'src/limits/permit-waiter.js',
+  waiter: 'src/limits/callers.js',
   callers: 'src/limits/remote/box-callers.js',
   options: 'src/limits/remote/box-limiter-options.js',
   machine: 'src/limits/remote/reservation-machine.js',

@@ -74,6 +74,7 @@ export interface Reserved {
 
 /** The state of the limits for a caller. */
 export interface Explained {
+  /** The time at which all limits admit it. */
   readonly ready: number
   /** The index of the limit that delays the caller the longest; undefined if none does. */
   readonly binding: number | undefined

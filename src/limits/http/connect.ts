@@ -5,6 +5,7 @@ import {
   type KeyedRequestLimiter,
   type RequestLimiter,
   type RequestOptions,
+  type RequestPermit,
   type Verdict,
 } from './request-limit.js'
 import { isAdded } from './rate-limit-fields.js'
@@ -40,12 +41,9 @@ export function limitRequests<Request extends IncomingMessage>(
   return (request, response, next) => {
     decide(request)
       .then(verdict => (verdict ? admitted(verdict, response) : !isGone(request)))
-      .then(
-        goesOn => {
-          if (goesOn) next()
-        },
-        (error: unknown) => next(error),
-      )
+      .then(goesOn => {
+        if (goesOn) next()
+      }, next)
   }
 }
 
@@ -78,7 +76,7 @@ export function isGone({ socket }: { readonly socket?: Partial<Socket> | undefin
 /** Releases a permit when the response, of HTTP/1 or HTTP/2, has been sent, or can't be sent any more. */
 export function releaseAfter(
   response: ServerResponse & { readonly stream?: { readonly closed: boolean } },
-  permit: NonNullable<Verdict['permit']>,
+  permit: RequestPermit,
 ): void {
   // A response of HTTP/2 does not say that it is closed; its stream does.
   if (response.closed || response.stream?.closed) void permit.release()

@@ -5,7 +5,7 @@ import {
   type KeyedRequestLimiter,
   type RequestLimiter,
   type RequestOptions,
-  type Verdict,
+  type RequestPermit,
 } from './request-limit.js'
 import { isAdded } from './rate-limit-fields.js'
 
@@ -39,8 +39,6 @@ export type HonoMiddleware<Context> = (
 /** The status that logs show for a response that can't be sent. */
 const CLIENT_GONE = 499
 
-type Permit = NonNullable<Verdict['permit']>
-
 /**
  * Returns middleware that limits the requests of a Hono app: `app.use(limitHono(limiter))`. Otherwise it does the same
  * as `limitRequests`. An error of `key` goes to the app's error handler. Where no response of `node:http` reports when
@@ -71,9 +69,12 @@ export function limitHono<Context extends HonoContextLike = HonoContextLike>(
     const { fields, permit } = verdict
     if (!permit) return context.body(verdict.problem, verdict.status, Object.fromEntries(fields))
     const { outgoing } = nodeObjects(context)
-    if (outgoing) releaseAfter(outgoing, permit)
-    const isAnswered = await (outgoing ? callNext(outgoing, next) : callNextAndRelease(context, next, permit))
-    if (isAnswered) return undefined
+    if (outgoing) {
+      releaseAfter(outgoing, permit)
+      await next()
+      // The request was answered without the handlers, such as after a timeout.
+      if (outgoing.headersSent) return undefined
+    } else if (await callNextAndRelease(context, next, permit)) return undefined
     // Set now, because Hono drops earlier header fields if a handler returns a `Response` of its own.
     for (const field of fields) context.header(...field, { append: isAdded(field) })
     return undefined
@@ -84,17 +85,14 @@ function nodeObjects({ env }: HonoContextLike): { incoming?: IncomingMessage; ou
   return env ?? {}
 }
 
-/** Calls the handlers. Returns whether the request was answered without them, such as after a timeout. */
-async function callNext(outgoing: ServerResponse, next: () => Promise<void>): Promise<boolean> {
-  await next()
-  return outgoing.headersSent
-}
-
-/** Does the same, and releases the permit when the body of the response has been read or can't be read any more. */
+/**
+ * Calls the handlers, and releases the permit when the body of the response has been read or can't be read any more.
+ * Returns whether the body is on its way already.
+ */
 async function callNextAndRelease(
   context: HonoContextLike,
   next: () => Promise<void>,
-  permit: Permit,
+  permit: RequestPermit,
 ): Promise<boolean> {
   const { method, raw } = context.req
   const release = (): void => void permit.release()
@@ -115,10 +113,10 @@ async function callNextAndRelease(
 }
 
 /** The permits of bodies that will not be read, because other middleware has replaced the response. */
-const dropped = new FinalizationRegistry<Permit>(permit => void permit.release())
+const dropped = new FinalizationRegistry<RequestPermit>(permit => void permit.release())
 
 /** Returns the same body, whose end releases the permit. */
-function releaseAtEnd(body: ReadableStream<Uint8Array>, permit: Permit): ReadableStream<Uint8Array> {
+function releaseAtEnd(body: ReadableStream<Uint8Array>, permit: RequestPermit): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   const stream = new ReadableStream<Uint8Array>(
     {

@@ -71,13 +71,11 @@ export function limitFetch<Fetch extends typeof fetch>(
     throw new InvalidArgumentError(`limiter must be a limiter, not ${shown(limiter)}`)
   }
   checkOptions(options, ['retries', 'idempotent', 'wait', 'maxPause'])
-  const retries =
-    options.retries === undefined ? 0 : checkedInteger('retries', options.retries, 0, MAX_RETRIES)
-  const anyMethod = flag('idempotent', options.idempotent, false)
+  const { retries = 0, idempotent, maxPause = MAX_PAUSE } = options
+  checkedInteger('retries', retries, 0, MAX_RETRIES)
+  const anyMethod = flag('idempotent', idempotent, false)
   const wait = options.wait === undefined ? undefined : milliseconds('wait', options.wait, WAIT_BOUNDS)
-
-  const { maxPause } = options
-  const longest = maxPause === undefined ? MAX_PAUSE : milliseconds('maxPause', maxPause, PAUSE_BOUNDS)
+  const longest = milliseconds('maxPause', maxPause, PAUSE_BOUNDS)
 
   const limited = async (input: Input, init?: RequestInit): Promise<Response> => {
     const signal = signalOf(input, init)

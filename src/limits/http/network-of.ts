@@ -30,30 +30,19 @@ export function networkOf<A extends string | undefined>(address: A): A | string 
 }
 
 function networkOfIPv6(address: string): string {
-  // Without the zone, after a `%`.
-  const [before = '', after = ''] = address.replace(/%.*/, '').split('::')
-  const first = groupsOf(before)
-  const last = groupsOf(after)
-  const zeros = Array<number>(GROUPS - first.length - last.length).fill(0)
+  // Without the zone, after a `%`. A URL has no leading zeros and no embedded notation of IPv4.
+  const { hostname } = new URL(`http://[${address.replace(/%.*/, '')}]`)
+  const [first = [], last = []] = hostname
+    .slice(1, -1)
+    .split('::')
+    .map(part => part.split(':').filter(group => group !== ''))
+  const zeros = Array<string>(GROUPS - first.length - last.length).fill('0')
   const groups = [...first, ...zeros, ...last]
-  if (hexadecimal(groups.slice(0, -2)) === MAPPED) return groups.slice(-2).flatMap(bytesOf).join('.')
-  return `${hexadecimal(groups.slice(0, NETWORK_GROUPS))}::/64`
+  if (groups.slice(0, -2).join(':') === MAPPED) return groups.slice(-2).flatMap(bytesOf).join('.')
+  return `${groups.slice(0, NETWORK_GROUPS).join(':')}::/64`
 }
 
-function hexadecimal(groups: readonly number[]): string {
-  return groups.map(group => group.toString(16)).join(':')
-}
-
-/** The numbers of groups. An IPv4 address at the end is two of them. */
-function groupsOf(text: string): readonly number[] {
-  if (text === '') return []
-  return text.split(':').flatMap(group => {
-    if (!group.includes('.')) return parseInt(group, 16)
-    const [a = 0, b = 0, c = 0, d = 0] = group.split('.').map(Number)
-    return [a * 256 + b, c * 256 + d]
-  })
-}
-
-function bytesOf(group: number): readonly number[] {
-  return [group >> 8, group & 255]
+function bytesOf(group: string): readonly number[] {
+  const number = parseInt(group, 16)
+  return [number >> 8, number & 255]
 }

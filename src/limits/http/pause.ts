@@ -1,9 +1,7 @@
 import { parseDictionary, parseList } from 'structured-headers'
 
-/** Returns the value of a header, as `Headers` does. */
-export interface HeaderFields {
-  get(name: string): string | null
-}
+/** The headers of an answer. */
+type HeaderFields = Pick<Headers, 'get'>
 
 /** A reset above this is in seconds since 1970; below, in seconds from now. */
 const MIN_TIME = 1e9
@@ -13,22 +11,13 @@ const MIN_MILLISECONDS = 1e12
 export const TOO_MANY_REQUESTS = 429
 const UNAVAILABLE = 503
 
-/** A quota that a service reports. */
-interface Quota {
-  readonly remaining: number
-  /** Milliseconds. */
-  readonly resetIn: number
-}
-
 /**
  * Returns the time for which an answer asks its caller to send nothing, in milliseconds; 0 if it does not.
  * @param now milliseconds since 1970.
  */
 export function pauseAskedFor(status: number, headers: HeaderFields, now: number): number {
-  const retry = isRefusal(status) ? retryAfter(headers, now) : undefined
-  const usedUp = quotas(headers, now).filter(({ remaining }) => remaining <= 0)
   // A refusal with a `Retry-After` needs nothing else; otherwise the caller waits for every quota that is used up.
-  return retry ?? Math.max(0, ...usedUp.map(({ resetIn }) => resetIn))
+  return (isRefusal(status) ? retryAfter(headers, now) : undefined) ?? untilQuota(headers, now)
 }
 
 /** Whether an answer is a refusal with a `Retry-After`. */
@@ -51,29 +40,28 @@ function retryAfter(headers: HeaderFields, now: number): number | undefined {
   return Math.max(time - (Number.isNaN(sent) ? now : sent), 0)
 }
 
-function quotas(headers: HeaderFields, now: number): readonly Quota[] {
+/** Returns the milliseconds until no quota that a service reports is used up. */
+function untilQuota(headers: HeaderFields, now: number): number {
   const listed = headers.get('ratelimit')
-  if (listed !== null) return structured(listed)
+  if (listed !== null) return Math.max(0, ...structured(listed))
   for (const prefix of ['ratelimit', 'x-ratelimit', 'x-rate-limit']) {
-    const quota = separate(headers, prefix, now)
-    if (quota) return [quota]
+    const remaining = firstNumber(headers.get(`${prefix}-remaining`))
+    const reset = firstNumber(headers.get(`${prefix}-reset`))
+    if (remaining !== undefined && reset !== undefined) return remaining > 0 ? 0 : untilReset(reset, now)
   }
-  return []
+  return 0
 }
 
 /** Parses `"name";r=0;t=5`, or `limit=10, remaining=0, reset=5` as in older drafts of the header. */
-function structured(text: string): readonly Quota[] {
+function structured(text: string): readonly number[] {
   try {
-    return parseList(text).flatMap(([, parameters]) => quota(parameters.get('r'), parameters.get('t')))
+    return parseList(text).map(([, parameters]) => wait(parameters.get('r'), parameters.get('t')))
   } catch {
-    return oldStructured(text)
+    // It may be of an older draft.
   }
-}
-
-function oldStructured(text: string): readonly Quota[] {
   try {
     const members = parseDictionary(text)
-    return quota(members.get('remaining')?.[0], members.get('reset')?.[0])
+    return [wait(members.get('remaining')?.[0], members.get('reset')?.[0])]
   } catch {
     // A header that can't be parsed is ignored.
     return []
@@ -81,16 +69,9 @@ function oldStructured(text: string): readonly Quota[] {
 }
 
 /** @param reset seconds from now. */
-function quota(remaining: unknown, reset: unknown): readonly Quota[] {
-  if (typeof remaining !== 'number' || typeof reset !== 'number' || reset < 0) return []
-  return [{ remaining, resetIn: reset * 1000 }]
-}
-
-function separate(headers: HeaderFields, prefix: string, now: number): Quota | undefined {
-  const remaining = firstNumber(headers.get(`${prefix}-remaining`))
-  const reset = firstNumber(headers.get(`${prefix}-reset`))
-  if (remaining === undefined || reset === undefined) return undefined
-  return { remaining, resetIn: untilReset(reset, now) }
+function wait(remaining: unknown, reset: unknown): number {
+  const isUsedUp = typeof remaining === 'number' && typeof reset === 'number' && remaining <= 0
+  return isUsedUp ? reset * 1000 : 0
 }
 
 /**

@@ -24,7 +24,7 @@ export interface KeyedRequestLimiter extends RequestLimiter {
   key(key: string): RequestLimiter
 }
 
-interface RequestPermit {
+export interface RequestPermit {
   release(): unknown
 }
 
@@ -41,19 +41,18 @@ export interface RequestOptions<Request> {
 }
 
 /** The decision about a request, with header fields for the response. */
-export type Verdict = { readonly fields: readonly Field[] } & (Admission | Refusal)
-
-interface Admission {
-  /** Released when the response has been sent. */
-  readonly permit: RequestPermit
-}
-
-interface Refusal {
-  readonly permit?: undefined
-  readonly status: number
-  /** The body, `application/problem+json`. */
-  readonly problem: string
-}
+export type Verdict = { readonly fields: readonly Field[] } & (
+  | {
+      /** Released when the response has been sent. */
+      readonly permit: RequestPermit
+    }
+  | {
+      readonly permit?: undefined
+      readonly status: number
+      /** The body, `application/problem+json`. */
+      readonly problem: string
+    }
+)
 
 /** Decides about a request; undefined if it is not limited. */
 export type Judge<Request> = (request: Request) => Promise<Verdict | undefined>

@@ -1,10 +1,10 @@
-import { systemClock, wallOf, type Clock } from '../../base/clock.js'
+import { systemClock, wallOf, type Clock, type Timer } from '../../base/clock.js'
 import type { Duration } from '../../base/duration.js'
 import { InvalidArgumentError, shown } from '../../base/errors.js'
+import { checkKey } from '../../base/options.js'
 import { closeAll, drainOf, type LimiterCloseOptions } from '../closing.js'
 import { WaitingLimiter } from './waiting-limiter.js'
 import { LocalPermits } from './local-permits.js'
-import { Keys } from './keys.js'
 import {
   checkedOptions,
   rulesOf,
@@ -18,30 +18,35 @@ import type { Rules } from '../counter.js'
 import { PermitCounter } from './permit-counter.js'
 import { Times } from '../times.js'
 
+/** Maximum number of keys that a sweep checks without a break. */
+const SLICE = 2000
+
 /** A limiter of this thread, and one for each key. */
 export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
-  protected readonly permits: LocalPermits
-  readonly #keys: Keys
-  readonly #clock: Clock
+  readonly #own: LocalPermits
+  /** The permits of each key that is in use. */
+  readonly #byKey = new Map<string, LocalPermits>()
+  readonly #times: Times
   #options: CheckedOptions
   readonly #rules: Rules
+  /** The time between two sweeps for unused keys, in milliseconds. */
+  readonly #interval: number
+  /** The timer of the next sweep; undefined while there are no keys. */
+  #sweeper: Timer | undefined
   #closed = false
 
   /** Use `limiter`. @param readWall returns milliseconds since 1970. */
   constructor(options: CheckedOptions, clock: Clock, readWall: () => number) {
     super()
-    this.#clock = clock
     this.#options = options
-    const rules = (this.#rules = rulesOf(options))
-    const times = new Times(rules.windows, clock, readWall)
-    const make = (key?: string): LocalPermits => {
-      const errors = new LimiterErrors(undefined, key)
-      const permits = new LocalPermits(rules, times, new PermitCounter(rules, times), errors)
-      if (this.#closed) permits.shut()
-      return permits
-    }
-    this.permits = make()
-    this.#keys = new Keys(make, clock, Math.max(...rules.windows.map(({ per }) => per)))
+    this.#rules = rulesOf(options)
+    this.#times = new Times(this.#rules.windows, clock, readWall)
+    this.#interval = Math.max(...this.#rules.windows.map(({ per }) => per))
+    this.#own = this.#make()
+  }
+
+  protected get permits(): Omit<Limiter, 'run'> {
+    return this.#own
   }
 
   /**
@@ -50,7 +55,8 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
    * @throws InvalidArgumentError
    */
   key(key: string): Limiter {
-    return this.#keys.limiter(key)
+    checkKey('key', key)
+    return new KeyLimiter(() => this.#permitsOf(key))
   }
 
   /**
@@ -73,10 +79,10 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
   async close(options: LimiterCloseOptions = {}): Promise<void> {
     const drain = drainOf(options)
     this.#closed = true
-    this.#keys.close()
-    const all = [...this.#all()]
+    this.#sweeper?.cancel()
+    const all = this.#all()
     for (const permits of all) permits.shut()
-    await closeAll(all, drain, this.#clock)
+    await closeAll(all, drain, this.#times)
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -84,7 +90,58 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
   }
 
   #all(): LocalPermits[] {
-    return [this.permits, ...this.#keys.all()]
+    return [this.#own, ...this.#byKey.values()]
+  }
+
+  #make(key?: string): LocalPermits {
+    const counter = new PermitCounter(this.#rules, this.#times)
+    const permits = new LocalPermits(this.#rules, this.#times, counter, new LimiterErrors(undefined, key))
+    if (this.#closed) permits.shut()
+    return permits
+  }
+
+  #permitsOf(key: string): LocalPermits {
+    let permits = this.#byKey.get(key)
+    if (!permits) {
+      permits = this.#make(key)
+      // No sweep would drop it.
+      if (this.#closed) return permits
+      this.#byKey.set(key, permits)
+      if (!this.#sweeper) this.#sweepLater()
+    }
+    return permits
+  }
+
+  #sweepLater(): void {
+    this.#sweeper = this.#times.after(this.#interval, () => this.#sweep(this.#byKey.entries()), false)
+  }
+
+  /** Drops the keys whose state equals that of an unused one, 2,000 at a time. */
+  #sweep(entries: Iterator<[string, LocalPermits], undefined>): void {
+    for (let looked = 0; looked < SLICE; looked++) {
+      const { value } = entries.next()
+      if (!value) {
+        this.#sweeper = undefined
+        if (this.#byKey.size > 0) this.#sweepLater()
+        return
+      }
+      if (value[1].blank) this.#byKey.delete(value[0])
+    }
+    this.#sweeper = this.#times.after(0, () => this.#sweep(entries), false)
+  }
+}
+
+/** The limiter of one key. It finds its permits by each call, so users can keep it while its counts are dropped. */
+class KeyLimiter extends WaitingLimiter {
+  readonly #find: () => LocalPermits
+
+  constructor(find: () => LocalPermits) {
+    super()
+    this.#find = find
+  }
+
+  protected get permits(): LocalPermits {
+    return this.#find()
   }
 }
 

@@ -1,40 +1,66 @@
 import type { BusyError, ClosedError } from '../../base/errors.js'
-import type { Decision, Explanation } from '../limiter.js'
-import { checkedInteger, termsOf, type AcquireOptions } from '../limit-options.js'
-import { Permit, type PermitGiver } from '../permit.js'
-import type { LimiterErrors } from '../limiter-errors.js'
-import { PermitQueue, type Source, type Turns } from './permit-queue.js'
+import { runtimeTimers } from '../../base/runtime-timers.js'
+import type { Waiters } from '../../base/waiters.js'
+import { Callers, PermitWaiter, type CallersOwner } from '../callers.js'
 import type { Counter, Rules, Taken } from '../counter.js'
+import { checkedInteger, termsOf, type AcquireOptions, type Terms } from '../limit-options.js'
+import { explanationOf, type Decision, type Explanation, type Limiter } from '../limiter.js'
+import type { LimiterErrors } from '../limiter-errors.js'
+import { Permit, type PermitGiver } from '../permit.js'
 import type { Times } from '../times.js'
-import type { PermitWaiter } from '../permit-waiter.js'
 
-/** Decides about the permits of one counter, and serves its waiters. */
-export class LocalPermits implements PermitGiver, Source {
-  readonly times: Times
-  readonly counter: Counter
-  readonly errors: LimiterErrors
-  readonly turns: Turns | undefined
+/**
+ * The place of a thread in the queue of threads. It stands for the thread's first waiter, and all waiters behind it.
+ */
+export interface Turns {
+  /** Returns a number greater than that of every earlier caller, in any thread. @param n permits that it wants. */
+  arrive(n: number): number
+  /** Reports the waiters of this thread. @param gaveUp whether a waiter left that others may have waited for. */
+  reportWaiters(waiters: Waiters<PermitWaiter>, gaveUp: boolean): void
+  /** Reports that waiters of this thread got permits, and that no more are available now. */
+  reportDone(): void
+}
+
+/** Maximum delay of a timer that even spacing makes up for, in milliseconds. */
+const LATENESS = 5
+/** Maximum time for which the wall clock is assumed to advance like the monotonic one, in milliseconds. */
+const MAX_SLEEP = 60_000
+
+/**
+ * Decides about the permits of one counter, and gives them to waiters. Each permit counts from the moment at which its
+ * caller gets it. The next waiter gets its permit only after the code of that caller has run.
+ */
+export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersOwner {
   readonly #rules: Rules
+  readonly #times: Times
+  readonly #counter: Counter
+  readonly #errors: LimiterErrors
+  readonly #turns: Turns | undefined
   /** Created when a caller waits for the first time. */
-  #queue: PermitQueue | undefined
+  #callers: Callers | undefined
   #closed: ClosedError | undefined
+  /** Whether `#handOut` is about to run as a microtask. */
+  #handing = false
+  #late = 0
+  /** The newest waiters beyond the maximum number. They stay if others get their permits now. */
+  #beyond: PermitWaiter[] = []
+  /** Whether a waiter got a permit since the queue was last idle. */
+  #gave = false
+  #next: (() => void) | undefined
 
+  /** @param turns the queue of threads, if several share the limits. */
   constructor(rules: Rules, times: Times, counter: Counter, errors: LimiterErrors, turns?: Turns) {
     this.#rules = rules
-    this.times = times
-    this.counter = counter
-    this.errors = errors
-    this.turns = turns
-  }
-
-  get maxCallers(): number {
-    return this.#rules.queue
+    this.#times = times
+    this.#counter = counter
+    this.#errors = errors
+    this.#turns = turns
   }
 
   tryAcquire(n = 1): Permit | undefined {
     if (n !== 1) this.#check(n)
     if (this.#closed) throw this.#closed
-    const queue = this.#queue
+    const queue = this.#callers?.queue
     // Waiters are not overtaken: a permit is available only in addition to all permits that they want.
     return queue ? this.#take(n, queue.permits, queue.callers, 0, 0) : this.#take(n, 0, 0, 0, 0)
   }
@@ -52,17 +78,17 @@ export class LocalPermits implements PermitGiver, Source {
     try {
       if (n !== 1) this.#check(n)
       const terms = termsOf(options)
-      const { wait, signal, priority } = terms
+      const { wait, signal } = terms
       if (this.#closed) throw this.#closed
-      if (signal?.aborted) throw this.errors.aborted(signal)
-      const queue = (this.#queue ??= new PermitQueue(this))
+      if (signal?.aborted) throw this.#errors.aborted(signal)
       if (wait === 0) {
         const permit = this.tryAcquire(n)
         if (!permit) throw this.#busy()
         return Promise.resolve(permit)
       }
-      const deadline = wait === Infinity ? Infinity : this.#deadline(n, wait, queue.before(priority))
-      return queue.join(n, terms, deadline)
+      const callers = (this.#callers ??= new Callers(this.#times, this, this.#errors))
+      const deadline = wait === Infinity ? Infinity : this.#deadline(n, terms, callers.queue)
+      return this.#join(callers, n, terms, deadline)
     } catch (error) {
       return Promise.reject(error)
     }
@@ -70,107 +96,178 @@ export class LocalPermits implements PermitGiver, Source {
 
   explain(n = 1): Explanation {
     this.#check(n)
-    const { counter, times } = this
-    const { callers: place, permits: ahead } = this.#queue ?? { callers: 0, permits: 0 }
-    const limits = counter.reports()
-    const binding = counter.binding(n, ahead)
+    const counter = this.#counter
+    const { callers: place, permits: ahead } = this.#callers?.queue ?? { callers: 0, permits: 0 }
     const { running } = counter
-    const readyIn = Math.max(counter.readyAt(n, ahead, 0) - times.now(), 0)
-    const waitsFor = (): Explanation['waitsFor'] => {
-      if (running + place >= this.#rules.concurrency) return 'concurrency'
-      if (counter.paused) return 'pause'
-      return readyIn > 0 ? 'limit' : 'nothing'
-    }
-    return {
-      waitsFor: waitsFor(),
-      binding: binding === undefined ? undefined : limits[binding],
-      place,
-      readyIn,
-      running,
-      limits,
-    }
+    const explanation = explanationOf(counter.explain(n, ahead), place, this.#times.now(), counter.paused)
+    const isFull = running + place >= this.#rules.concurrency
+    return { ...explanation, running, waitsFor: isFull ? 'concurrency' : explanation.waitsFor }
   }
 
   pauseUntil(time: Date | number): void {
-    this.counter.pauseUntil(this.times.pauseTime(time))
-    this.#queue?.wake()
+    this.#counter.pauseUntil(this.#times.pauseTime(time))
+    this.wake()
   }
 
   resume(): void {
-    this.counter.resume()
-    this.#queue?.wake()
+    this.#counter.resume()
+    this.wake()
   }
 
   /** Applies changed limits. */
   limitsChanged(): void {
-    this.counter.limitsChanged?.()
-    this.#queue?.refuseAbove(this.counter.maxPermits)
-    this.#queue?.wake()
+    this.#counter.limitsChanged?.()
+    this.#callers?.refuseAbove(this.#counter.maxPermits)
+    this.wake()
   }
 
   /** Whether it can be dropped: it has no waiter, and no permit counts any more. */
   get blank(): boolean {
-    return !this.waiting && this.counter.blank
+    return !this.waiting && this.#counter.blank
   }
 
-  /** Whether there is a waiter. */
   get waiting(): boolean {
-    return !!this.#queue?.callers
+    return this.#callers?.queue.first !== undefined
   }
 
-  /** Serves waiters whose turn has come. */
+  /** Serves waiters in the next microtask. */
   wake(): void {
-    this.#queue?.wake()
+    if (this.#handing || !this.waiting) return
+    this.#late = 0
+    this.#goOn()
   }
 
-  /** Admits no further caller. */
   shut(): void {
-    this.#closed ??= this.errors.closed()
+    this.#closed ??= this.#errors.closed()
   }
 
   /** Rejects all waiters. @param error default: that the limiter was closed. */
   refuseAll(error: Error = this.#closed!): void {
-    this.#queue?.refuseAll(error)
+    this.#callers?.refuseAll(error)
   }
 
-  /** Resolves when no waiter is left. */
   async end(): Promise<void> {
-    await this.#queue?.end()
-  }
-
-  give({ n, arrival }: PermitWaiter, late: number): Permit | undefined {
-    return this.#take(n, 0, 0, late, arrival)
+    await this.#callers?.end()
   }
 
   released(): void {
-    this.counter.release()
-    this.#queue?.wake()
+    this.#counter.release?.()
+    this.wake()
   }
 
   unused(taken: Taken): void {
-    this.counter.refund(taken)
+    this.#counter.refund(taken)
   }
 
+  timeOver(): void {
+    this.#late = LATENESS
+    if (!this.#handing) this.#handOut()
+  }
+
+  gaveUp(wasFirst: boolean): void {
+    this.#turns?.reportWaiters(this.#callers!.queue, true)
+    if (wasFirst) this.wake()
+  }
+
+  /** @param late as in `Counter.take`. */
   #take(n: number, ahead: number, callers: number, late: number, arrival: number): Permit | undefined {
-    const { counter } = this
-    const at = counter.take(n, ahead, callers, late, arrival)
-    return Number.isNaN(at) ? undefined : new Permit(this, n, at, counter.mark, this.times.epoch)
+    const at = this.#counter.take(n, ahead, callers, late, arrival)
+    return Number.isNaN(at) ? undefined : new Permit(this, n, at, this.#counter.mark, this.#times.epoch)
   }
 
   /** @throws TimedOutError when the permit can't be available within the wait. */
-  #deadline(n: number, wait: number, before: { readonly callers: number; readonly permits: number }): number {
-    const now = this.times.now()
-    const ready = this.counter.readyAt(n, before.permits, 0)
+  #deadline(n: number, { wait, priority }: Terms, queue: Waiters<PermitWaiter>): number {
+    const before = queue.before(priority)
+    const now = this.#times.now()
+    const ready = this.#counter.readyAt(n, before.permits, 0)
     if (ready - now <= wait) return now + wait
-    throw this.errors.tooLate(wait, ready - now, before.callers)
+    throw this.#errors.tooLate(wait, ready - now, before.callers)
   }
 
   #busy(): BusyError {
     const { concurrency } = this.#rules
-    return this.counter.full ? this.errors.allInUse(concurrency) : this.errors.busy()
+    return this.#counter.full ? this.#errors.allInUse(concurrency) : this.#errors.busy()
   }
 
   #check(n: number): void {
-    checkedInteger('n', n, 1, this.counter.maxPermits)
+    checkedInteger('n', n, 1, this.#counter.maxPermits)
+  }
+
+  /** @param deadline clock time. */
+  #join(callers: Callers, n: number, terms: Terms, deadline: number): Promise<Permit> {
+    return new Promise(settle => {
+      const { queue } = callers
+      const turns = this.#turns
+      const waiter = new PermitWaiter(n, turns?.arrive(n) ?? 0, settle)
+      const isBeyond = queue.callers >= this.#rules.queue
+      if (isBeyond) this.#beyond.push(waiter)
+      callers.enter(waiter, terms, deadline)
+      turns?.reportWaiters(queue, false)
+      if (isBeyond || queue.first === waiter) this.wake()
+      else if (!this.#handing) queue.setTimer()
+    })
+  }
+
+  /**
+   * Gives the first waiter its permit, and the next one in a later microtask, after the code of the first caller has
+   * run, which may take a while. So each permit counts from the beginning of its call.
+   */
+  #handOut(): void {
+    this.#handing = false
+    const callers = this.#callers!
+    const turns = this.#turns
+    const { queue } = callers
+    if (queue.earliestDeadline < Infinity) callers.refuseLate(this.#times.now())
+    const { first } = queue
+    if (!first) return
+    turns?.reportWaiters(queue, false)
+    const permit = this.#take(first.n, 0, 0, this.#late, first.arrival)
+    if (permit) {
+      callers.leave(first)
+      turns?.reportWaiters(queue, false)
+      first.settle(permit)
+      this.#gave = true
+      if (queue.first) this.#goOn()
+      else this.#reportDone()
+      return
+    }
+    this.#reportDone()
+    const now = this.#times.now()
+    callers.refuseDue(now)
+    if (this.#beyond.length > 0) this.#refuseBeyond(callers)
+    if (queue.first) this.#lookLater(queue, queue.first, now)
+  }
+
+  /** Rejects the newest waiters beyond the maximum number, because no permit is available now. */
+  #refuseBeyond(callers: Callers): void {
+    const newest = this.#beyond.filter(({ isQueued }) => isQueued)
+    this.#beyond = []
+    const max = this.#rules.queue
+    const excess = callers.queue.callers - max
+    if (excess <= 0) return
+    for (const waiter of newest.slice(-excess)) callers.refuse(waiter, this.#errors.queueFull(max))
+  }
+
+  /**
+   * Reports that no more permits are available. A thread that took nothing must not report, because that would only
+   * wake itself.
+   */
+  #reportDone(): void {
+    if (!this.#gave) return
+    this.#gave = false
+    this.#turns?.reportDone()
+  }
+
+  #goOn(): void {
+    this.#handing = true
+    runtimeTimers.queueMicrotask((this.#next ??= () => this.#handOut()))
+  }
+
+  /** Sets the next check to the turn of the first waiter. */
+  #lookLater(queue: Waiters<PermitWaiter>, { n, arrival }: PermitWaiter, now: number): void {
+    const counter = this.#counter
+    // If permits in use are the reason, a release wakes the queue.
+    const readyAt = counter.full ? Infinity : counter.readyAt(n, 0, arrival)
+    queue.checkAt(this.#times.readsWall ? Math.min(readyAt, now + MAX_SLEEP) : readyAt, now)
   }
 }

@@ -1,9 +1,17 @@
 import type { Counter, Rules, Taken } from '../counter.js'
-import { limitReport, type LimitReport } from '../../engine/limits/window.js'
+import type { Explained } from '../../engine/limits/reservation.js'
+import { limitReport, type Window } from '../../engine/limits/window.js'
 import type { Times } from '../times.js'
 
 /** Maximum number of rounds in the search for a time that keeps all limits. The queue checks again anyway. */
 export const MAX_ROUNDS = 8
+
+/** A limit with its state, and the time of its clock. */
+interface TimedLimit {
+  readonly window: Window
+  readonly state: unknown
+  readonly time: number
+}
 
 /**
  * Counts granted permits under several limits that apply together, and decides whether more are available now. Decides
@@ -57,13 +65,15 @@ export class PermitCounter implements Counter {
     const now = this.#now()
     if (now < this.#pausedUntil || this.#running + callers >= this.#rules.concurrency) return NaN
     const wall = (this.#takenAtWall = times.wallNow())
-    // Most limiters have one limit, and this is called a million times a second, so it avoids a loop.
-    if (this.#states.length > 1 && !this.#othersAllow(n, ahead, now, wall)) return NaN
-    const window = windows[0]!
-    const time = window.wall ? wall : now
-    if (!window.allows(this.#states[0], time, n, ahead)) return NaN
-    window.take(this.#states[0], n, time, late)
-    if (this.#states.length > 1) this.#takeOthers(n, now, wall, late)
+    // This is called a million times a second, so the loops create no iterators.
+    for (let index = 0; index < windows.length; index++) {
+      const window = windows[index]!
+      if (!window.allows(this.#states[index], window.wall ? wall : now, n, ahead)) return NaN
+    }
+    for (let index = 0; index < windows.length; index++) {
+      const window = windows[index]!
+      window.take(this.#states[index], n, window.wall ? wall : now, late)
+    }
     this.#running += this.#counted
     return now
   }
@@ -81,9 +91,8 @@ export class PermitCounter implements Counter {
     )
   }
 
-  pauseUntil(wall: number): void {
-    this.#now()
-    this.#pausedUntil = Math.max(this.#pausedUntil, this.#times.fromWall(wall))
+  pauseUntil(time: number): void {
+    this.#pausedUntil = Math.max(this.#pausedUntil, time)
   }
 
   limitsChanged(): void {
@@ -105,43 +114,34 @@ export class PermitCounter implements Counter {
     return time
   }
 
-  binding(n: number, ahead: number): number | undefined {
-    const now = this.#now()
-    const wall = this.#times.wallNow()
-    let longest = 0
-    let binding
-    this.#rules.windows.forEach((window, index) => {
-      const time = window.wall ? wall : now
-      const wait = window.readyAt(this.#states[index], time, n, ahead) - time
-      if (wait > longest) [longest, binding] = [wait, index]
-    })
-    return binding
-  }
-
-  reports(): LimitReport[] {
-    const now = this.#now()
-    const wall = this.#times.wallNow()
-    return this.#rules.windows.map((window, index) =>
-      limitReport(window, this.#states[index], window.wall ? wall : now),
-    )
+  explain(n: number, ahead: number): Explained {
+    const limits = this.#limits()
+    const waits = limits.map(({ window, state, time }) => window.readyAt(state, time, n, ahead) - time)
+    const longest = Math.max(...waits)
+    return {
+      ready: this.readyAt(n, ahead),
+      binding: longest > 0 ? waits.indexOf(longest) : undefined,
+      reports: limits.map(({ window, state, time }) => limitReport(window, state, time)),
+    }
   }
 
   get blank(): boolean {
+    const isForgotten = ({ window, state, time }: TimedLimit): boolean => window.forgottenAt(state) <= time
+    return this.#running === 0 && !this.paused && this.#limits().every(isForgotten)
+  }
+
+  #limits(): TimedLimit[] {
     const now = this.#now()
     const wall = this.#times.wallNow()
-    return (
-      this.#running === 0 &&
-      now >= this.#pausedUntil &&
-      this.#rules.windows.every(
-        (window, index) => window.forgottenAt(this.#states[index]) <= (window.wall ? wall : now),
-      )
-    )
+    return this.#rules.windows.map((window, index) => {
+      return { window, state: this.#states[index], time: window.wall ? wall : now }
+    })
   }
 
   /** Reads the clock, and detects whether it was set back. */
   #now(): number {
     const now = this.#times.now()
-    if (this.#times.epoch !== this.#epoch) this.#setBack(now)
+    if (this.#times.epoch !== this.#epoch) this.#setBack()
     return now
   }
 
@@ -156,32 +156,12 @@ export class PermitCounter implements Counter {
     }, from)
   }
 
-  #othersAllow(n: number, ahead: number, now: number, wall: number): boolean {
-    const { windows } = this.#rules
-    for (let index = 1; index < windows.length; index++) {
-      const window = windows[index]!
-      if (!window.allows(this.#states[index], window.wall ? wall : now, n, ahead)) return false
-    }
-    return true
-  }
-
-  #takeOthers(n: number, now: number, wall: number, late: number): void {
-    const { windows } = this.#rules
-    for (let index = 1; index < windows.length; index++) {
-      const window = windows[index]!
-      window.take(this.#states[index], n, window.wall ? wall : now, late)
-    }
-  }
-
-  #setBack(now: number): void {
-    const wall = this.#times.wallNow()
+  #setBack(): void {
     this.#epoch = this.#times.epoch
-    this.#rules.windows.forEach((window, index) => {
-      const state = this.#states[index]
-      const time = window.wall ? wall : now
+    for (const { window, state, time } of this.#limits()) {
       // Grants that appear to be slightly in the future delay others no longer than the limit does anyway.
       const isFar = window.forgottenAt(state) > time + 2 * window.per
       if (isFar) window.rebase(state, time)
-    })
+    }
   }
 }

@@ -1,12 +1,10 @@
-import type { LocalPermits } from './local-permits.js'
 import type { AcquireOptions } from '../limit-options.js'
 import type { Decision, Explanation, Limiter } from '../limiter.js'
 import { underPermit, type Permit } from '../permit.js'
 
-/** Implements the methods of a limiter by its `LocalPermits`. */
+/** Implements the methods of a limiter by its current permits. */
 export abstract class WaitingLimiter implements Limiter {
-  /** The current permits. */
-  protected abstract readonly permits: LocalPermits
+  protected abstract readonly permits: Omit<Limiter, 'run'>
 
   tryAcquire(n?: number): Permit | undefined {
     return this.permits.tryAcquire(n)

@@ -1,7 +1,6 @@
-import { Callers } from '../callers.js'
+import { Callers, PermitWaiter } from '../callers.js'
 import type { Terms } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
-import { PermitWaiter } from '../permit-waiter.js'
 import type { Permit } from '../permit.js'
 
 /** A *try*: a caller that wants a permit now or not at all. It waits only for the engine's reply. */
@@ -27,7 +26,7 @@ export function isUnanswered(waiter: PermitWaiter): boolean {
 }
 
 /** The callers of this process at one limiter of a box. */
-export class BoxCallers extends Callers<Permit> {
+export class BoxCallers extends Callers {
   readonly tries = new Set<TryWaiter>()
   /** Number of permits that the tries want. */
   #tried = 0

@@ -1,9 +1,10 @@
 import { LEASE_BOUNDS } from '../../core/lock-options.js'
 import { milliseconds, type Duration } from '../../base/duration.js'
-import { InvalidArgumentError, shown } from '../../base/errors.js'
+import { InvalidArgumentError } from '../../base/errors.js'
 import { idOf, implies, type WindowDefinition } from '../../engine/limits/definition.js'
 import {
   checkedInteger,
+  checkOneOf,
   checkedOptions,
   rulesOf,
   withLimit,
@@ -87,7 +88,7 @@ const MIN_AHEAD = 500
 export const MAX_AHEAD = FARTHEST / 2
 
 const BOX_NAMES = ['jitter', 'concurrency', 'lease', 'queue', 'batch', 'onUnavailable', 'shares']
-const POLICIES = ['error', 'open', 'closed', 'share'] as const
+const POLICIES = ['error', 'open', 'closed', 'share']
 const MAX_SHARES = 1e6
 /** With a greater number, the rounding of equal parts would admit one more permit. */
 const MAX_CONCURRENCY = 10_000
@@ -97,17 +98,14 @@ const MAX_CONCURRENCY = 10_000
  */
 const DEFAULT_LEASE = 8000
 
-function leaseOf(lease: Duration | undefined): number {
-  return lease === undefined ? DEFAULT_LEASE : milliseconds('lease', lease, LEASE_BOUNDS)
-}
-
 /** Checks the options of a limiter of a box. @throws InvalidArgumentError */
 export function boxTerms(options: BoxLimiterOptions): BoxTerms {
   const checked = checkedOptions(options, BOX_NAMES, MAX_CONCURRENCY)
-  const { batch = 1, onUnavailable = 'error', shares, lease } = options
-  if (lease !== undefined && checked.concurrency === Infinity)
+  const { batch = 1, onUnavailable = 'error', shares, lease = DEFAULT_LEASE } = options
+  if (options.lease !== undefined && checked.concurrency === Infinity)
     throw new InvalidArgumentError('lease needs concurrency: without it, permits in use have no lease')
-  return termsFrom({ ...checked, batch, onUnavailable, shares, lease: leaseOf(lease) })
+  const checkedLease = milliseconds('lease', lease, LEASE_BOUNDS)
+  return termsFrom({ ...checked, batch, onUnavailable, shares, lease: checkedLease })
 }
 
 /**
@@ -168,10 +166,7 @@ function termsFrom(options: CheckedBoxOptions): BoxTerms {
 
 function shareOf(options: CheckedBoxOptions): Rules | undefined {
   const { onUnavailable: policy, shares, limits, concurrency } = options
-  if (!POLICIES.includes(policy)) {
-    const known = POLICIES.map(name => `'${name}'`).join(', ')
-    throw new InvalidArgumentError(`onUnavailable must be one of ${known}, not ${shown(policy)}`)
-  }
+  checkOneOf('onUnavailable', policy, POLICIES)
   if (policy !== 'share') {
     if (shares !== undefined) throw new InvalidArgumentError(`shares needs onUnavailable 'share'`)
     return policy === 'open' ? rulesOf(options) : undefined

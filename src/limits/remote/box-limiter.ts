@@ -17,12 +17,12 @@ import { closeAll, drainOf, type LimiterCloseOptions } from '../closing.js'
 import type { AcquireOptions } from '../limit-options.js'
 import type { Decision, Explanation } from '../limiter.js'
 import { LimiterErrors } from '../limiter-errors.js'
-import { underPermit, type Permit } from '../permit.js'
+import { Permit, underPermit } from '../permit.js'
 import { LatencyEstimator } from './latency-estimator.js'
-import { ConcurrencyLimiter, type ConcurrencyLimiterSource } from './concurrency-limiter.js'
+import { ConcurrencyLimiter } from './concurrency-limiter.js'
 import { NOW, type BoxPermits } from './box-permits.js'
 import { limiterId } from './kept-limiters.js'
-import { ReservationClient } from './reservation-client.js'
+import { ReservationClient, type ClientSource, type LimiterSource } from './reservation-client.js'
 
 /** The outcome of `decide`, and the state of the limiter, both from the same reply of the engine. */
 export interface BoxDecision extends Pick<Decision, 'permit'> {
@@ -112,12 +112,6 @@ export interface BoxLimiter extends KeyedBoxLimiter, AsyncDisposable {
   close(options?: LimiterCloseOptions): Promise<void>
 }
 
-/** The box of the limiters, as far as they need it. */
-export interface LimiterSource extends Omit<ConcurrencyLimiterSource, 'meter'> {
-  /** The name of the engine for messages. */
-  readonly engine: string
-}
-
 /** Time for which an unused entry is kept, in milliseconds. */
 const FORGET = 10_000
 /** Stands for the limiter itself, because no key is empty. */
@@ -126,7 +120,6 @@ const WHOLE = ''
 /** A limiter of a box, with those of its keys. */
 class Family {
   readonly byKey = new Map<string, BoxPermits>()
-  usedAt = 0
   terms: BoxTerms
 
   /** @param made the terms from the options; `setLimit` may have changed the current ones. */
@@ -137,17 +130,13 @@ class Family {
 
 /** The limiters of a box by name. */
 export class BoxLimiters {
-  readonly #source: LimiterSource & ConcurrencyLimiterSource
+  readonly source: ClientSource
   readonly #families = new Map<string, Family>()
   #sweeper: Timer | undefined
   #closed: ClosedError | undefined
 
   constructor(source: LimiterSource) {
-    this.#source = { ...source, meter: new LatencyEstimator() }
-  }
-
-  get source(): LimiterSource {
-    return this.#source
+    this.source = { ...source, meter: new LatencyEstimator() }
   }
 
   /**
@@ -164,10 +153,17 @@ export class BoxLimiters {
 
   /** @throws InvalidArgumentError */
   permits(name: string, terms: BoxTerms, key: string): BoxPermits {
-    const known = this.#families.get(name)
-    // The same object needs no comparison.
-    const permits = known?.made === terms ? known.byKey.get(key) : undefined
-    return permits ?? this.#checkedPermits(name, terms, key)
+    const { byKey, terms: current } = this.#family(name, terms)
+    let permits = byKey.get(key)
+    if (!permits) {
+      const keyName = key === WHOLE ? undefined : key
+      const Permits = current.concurrency === Infinity ? ReservationClient : ConcurrencyLimiter
+      const errors = new LimiterErrors(name, keyName, this.source.engine)
+      permits = new Permits(this.source, current, limiterId(name, keyName), errors)
+      byKey.set(key, permits)
+      if (this.#closed) permits.shut(this.#closed)
+    }
+    return permits
   }
 
   /** @throws InvalidArgumentError */
@@ -184,25 +180,27 @@ export class BoxLimiters {
    */
   async end(name: string, closed: ClosedError, patience: number): Promise<void> {
     const family = this.#families.get(name)
-    if (!family) return
     this.#families.delete(name)
-    const byKey = [...family.byKey.values()]
-    for (const permits of byKey) permits.shut(closed)
-    await closeAll(byKey, patience, this.#source.clock)
+    if (family) await this.#shut([family], closed, patience)
   }
 
   /** Closes all limiters, because the box is closed. */
   async close(): Promise<void> {
-    this.#closed = boxClosed(this.#source.engine)
+    this.#closed = boxClosed(this.source.engine)
     this.#sweeper?.cancel()
-    const byKey = [...this.#families.values()].flatMap(family => [...family.byKey.values()])
-    for (const permits of byKey) permits.shut(this.#closed)
-    await closeAll(byKey, 0, this.#source.clock)
+    await this.#shut([...this.#families.values()], this.#closed, 0)
+  }
+
+  async #shut(families: readonly Family[], closed: ClosedError, patience: number): Promise<void> {
+    const all = families.flatMap(({ byKey }) => [...byKey.values()])
+    for (const permits of all) permits.shut(closed)
+    await closeAll(all, patience, this.source.clock)
   }
 
   #family(name: string, terms: BoxTerms): Family {
     let family = this.#families.get(name)
-    if (family && family.made.signature !== terms.signature) {
+    // The same object needs no comparison.
+    if (family && family.made !== terms && family.made.signature !== terms.signature) {
       throw new InvalidArgumentError(
         `limiter ${shown(name)} is in use in this box with different options; close it first, or use another name`,
       )
@@ -212,39 +210,24 @@ export class BoxLimiters {
       this.#families.set(name, family)
       this.#sweepLater()
     }
-    family.usedAt = this.#source.clock.now()
     return family
-  }
-
-  #checkedPermits(name: string, terms: BoxTerms, key: string): BoxPermits {
-    const { byKey, terms: current } = this.#family(name, terms)
-    let permits = byKey.get(key)
-    if (!permits) {
-      const id = limiterId(name, key === WHOLE ? undefined : key)
-      const Permits = current.concurrency === Infinity ? ReservationClient : ConcurrencyLimiter
-      const errors = new LimiterErrors(name, key === WHOLE ? undefined : key, this.#source.engine)
-      permits = new Permits(this.#source, current, id, errors)
-      byKey.set(key, permits)
-      if (this.#closed) permits.shut(this.#closed)
-    }
-    return permits
   }
 
   #sweepLater(): void {
     if (this.#sweeper || this.#closed) return
     const sweep = (): void => {
       this.#sweeper = undefined
-      this.#sweep(this.#source.clock.now() - FORGET)
+      this.#sweep(this.source.clock.now() - FORGET)
       if (this.#families.size > 0) this.#sweepLater()
     }
-    this.#sweeper = this.#source.clock.after(FORGET, sweep, false)
+    this.#sweeper = this.source.clock.after(FORGET, sweep, false)
   }
 
   #sweep(since: number): void {
-    for (const [name, { byKey, usedAt, made, terms }] of this.#families) {
+    for (const [name, { byKey, made, terms }] of this.#families) {
       for (const [key, permits] of byKey) if (permits.isIdle(since)) byKey.delete(key)
       // A limiter with a changed limit is kept, because the options of its callers don't have that limit.
-      if (byKey.size === 0 && usedAt < since && made === terms) this.#families.delete(name)
+      if (byKey.size === 0 && made === terms) this.#families.delete(name)
     }
   }
 }
@@ -306,32 +289,15 @@ class OfKey implements KeyedBoxLimiter {
   }
 
   async decide(): Promise<BoxDecision> {
-    const since = this.#now
-    try {
-      const { outcome, explanation } = await this.#with(permits => permits.decide())
-      const permit = outcome instanceof BusyError ? undefined : outcome
-      this.#publish(1, since, permit ? undefined : outcome)
-      return { permit, explanation }
-    } catch (error) {
-      this.#publish(1, since, error)
-      throw error
-    }
+    const decision = this.#with(permits => permits.decide())
+    const { outcome, explanation } = await this.#published(1, decision, ({ outcome }) => outcome)
+    return { permit: outcome instanceof BusyError ? undefined : outcome, explanation }
   }
 
   acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
-    if (channels.permitted.hasSubscribers || channels.refused.hasSubscribers)
-      return this.#acquirePublishing(n, options)
-    return this.#acquire(n, options)
-  }
-
-  #acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
-    // This path is the hottest, so it creates no closure.
-    if (this.#shared.closed) return Promise.reject(this.#shared.closed)
-    try {
-      return this.#permits.acquire(n, options)
-    } catch (error) {
-      return Promise.reject(error)
-    }
+    const permit = this.#with(permits => permits.acquire(n, options))
+    const isObserved = channels.permitted.hasSubscribers || channels.refused.hasSubscribers
+    return isObserved ? this.#published(n, permit, its => its) : permit
   }
 
   run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {
@@ -357,28 +323,23 @@ class OfKey implements KeyedBoxLimiter {
     return this.#permits.outage
   }
 
-  /** Acquires, and publishes the outcome. */
-  async #acquirePublishing(n = 1, options: AcquireOptions | undefined): Promise<Permit> {
-    const since = this.#now
+  /** Publishes the outcome of a request, and returns the same. */
+  async #published<T>(n = 1, result: Promise<T>, outcomeOf: (result: T) => Permit | BusyError): Promise<T> {
+    const { clock } = this.#shared.limiters.source
+    const since = clock.now()
+    const publish = (outcome: unknown): void => {
+      const event = { ...this.#event(), n, waited: clock.now() - since }
+      if (outcome instanceof Permit) channels.permitted.publish(event satisfies PermittedEvent)
+      else channels.refused.publish({ ...event, error: outcome } satisfies RefusedEvent)
+    }
     try {
-      const permit = await this.#acquire(n, options)
-      this.#publish(n, since, undefined)
-      return permit
+      const known = await result
+      publish(outcomeOf(known))
+      return known
     } catch (error) {
-      this.#publish(n, since, error)
+      publish(error)
       throw error
     }
-  }
-
-  /** Publishes the outcome of a request. @param error undefined if the permits were granted. */
-  #publish(n: number, since: number, error: unknown): void {
-    const event = { ...this.#event(), n, waited: this.#now - since }
-    if (error === undefined) channels.permitted.publish(event satisfies PermittedEvent)
-    else channels.refused.publish({ ...event, error } satisfies RefusedEvent)
-  }
-
-  get #now(): number {
-    return this.#shared.limiters.source.clock.now()
   }
 
   #event(): LimitEvent {
@@ -393,8 +354,8 @@ class OfKey implements KeyedBoxLimiter {
   }
 
   #with<T>(task: (permits: BoxPermits) => Promise<T>): Promise<T> {
-    if (this.#shared.closed) return Promise.reject(this.#shared.closed)
     try {
+      if (this.#shared.closed) throw this.#shared.closed
       return task(this.#permits)
     } catch (error) {
       return Promise.reject(error)

@@ -15,6 +15,7 @@ export interface TryOutcome {
 export interface BoxPermits {
   /** The error of the last request; undefined if it succeeded. */
   readonly outage: Error | undefined
+  /** Also throws within the call. */
   acquire(n?: number, options?: AcquireOptions): Promise<Permit>
   decide(): Promise<TryOutcome>
   explain(n?: number): Promise<Explanation>

@@ -18,9 +18,9 @@ export interface LimiterReport {
 export async function keptLimiters(engine: Engine, prefix: string): Promise<LimiterReport[]> {
   const kept = await engine.limiters?.(id => limiterOf(id).name.startsWith(prefix))
   const reports = (kept ?? []).map(({ limiter, ...report }) => ({ ...limiterOf(limiter), ...report }))
-  return reports.sort(
-    (one, other) => compare(one.name, other.name) || compare(one.key ?? '', other.key ?? ''),
-  )
+  // No name or key contains NUL.
+  const place = ({ name, key = '' }: LimiterReport): string => `${name}\0${key}`
+  return reports.sort((one, other) => (place(one) < place(other) ? -1 : 1))
 }
 
 /** Ends the pauses of a limiter and its keys, or of one key. Returns the number of pauses that it has ended. */
@@ -40,10 +40,6 @@ export async function resumeLimiters(
     paused.map(async ({ limiter }) => engine.reservePermits!({ limiter, session, ...nothing, pause: 0 })),
   )
   return paused.length
-}
-
-function compare(one: string, other: string): number {
-  return one < other ? -1 : one > other ? 1 : 0
 }
 
 /**

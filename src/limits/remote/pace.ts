@@ -1,5 +1,6 @@
+import type { PermitReservation } from '../../engine/contract.js'
 import { MAX_AHEAD, type BoxTerms } from './box-limiter-options.js'
-import { TRIPS, type EngineView } from './engine-view.js'
+import type { LatencyEstimator } from './latency-estimator.js'
 import type { ReservedInstant } from './reserved-permits.js'
 
 /** Delay before the next request to an engine that is unreachable, in milliseconds. */
@@ -11,15 +12,39 @@ const SEEK = 250
 /** Number of rotations after which the horizon stops growing. In a rotation, every process has one turn. */
 const ROTATIONS = 1.5
 
-/** Whether to send a request for waiters without a permit now. `turn` is the clock time of the first waiter's turn. */
-type PacePhase =
-  | { readonly name: 'open' }
-  /** Not before the first reserved instant is used, returned or valid, because the process has reserved its part. */
-  | { readonly name: 'behind'; readonly instant: ReservedInstant; readonly turn: number }
-  /** Not before this clock time, because the turns are beyond the horizon, or the engine is unreachable. */
-  | { readonly name: 'quiet'; readonly until: number; readonly turn: number }
+/** The weight of the newest reply in the average round trip. */
+const NEWEST = 0.25
+/** Number of average round trips for which a process reserves at least, because the next one may take longer. */
+const TRIPS = 2
 
-const OPEN: PacePhase = { name: 'open' }
+/** Maximum drift between two good clocks, as a part of the time: both may be slewed. */
+const DRIFT = 1e-3
+
+/**
+ * Bounds the offset between the clocks of an engine and of this process. Each reply shows that a moment of the engine's
+ * clock was between two moments of the own clock. Quick replies give narrower bounds, which also apply to the next
+ * replies, because clocks drift slowly.
+ */
+export class ClockOffset {
+  /** Lower and upper bound of the own time minus the engine's. */
+  #min = -Infinity
+  #max = Infinity
+  /** The own time of the newest reply. */
+  #learnedAt = -Infinity
+
+  /** Returns the own times between which `moment` of the engine's clock was, at least as narrow as the reply shows. */
+  learn(moment: number, earliest: number, latest: number): readonly [earliest: number, latest: number] {
+    const drift = this.#learnedAt === -Infinity ? 0 : Math.max(latest - this.#learnedAt, 0) * DRIFT
+    const min = this.#min - drift
+    const max = this.#max + drift
+    // If they contradict each other, a clock was set, or another server replies.
+    const agree = min <= latest - moment && earliest - moment <= max
+    this.#min = agree ? Math.max(min, earliest - moment) : earliest - moment
+    this.#max = agree ? Math.min(max, latest - moment) : latest - moment
+    this.#learnedAt = latest
+    return [moment + this.#min, moment + this.#max]
+  }
+}
 
 /** The turn of a waiter without a reservation, according to a reply. */
 export interface Refusal {
@@ -33,29 +58,99 @@ export interface Refusal {
   readonly now: number
 }
 
-/** Determines when a process sends its next request for waiters without a permit, and how far ahead it reserves. */
+/**
+ * Determines when a process sends its next request for waiters without a permit, and how much and how far ahead it
+ * reserves: by the latency of the engine and the number of waiting processes, as the replies for one limiter show them.
+ */
 export class Pace {
-  phase: PacePhase = OPEN
+  /**
+   * A request for waiters without a permit is sent when this instant is used, returned or valid, because the process has
+   * reserved its part.
+   */
+  behind: ReservedInstant | undefined
+  /** Otherwise no such request is sent before this clock time: the turns are far ahead, or the engine is unreachable. */
+  until = -Infinity
+  /** The clock time before which no waiter without a permit has its turn, as long as no request is sent. */
+  turn = -Infinity
   /** Clock time since which waiters have had no turn within the horizon and nothing is reserved for this process. */
   unservedSince: number | undefined
   /** Clock time from which a call also requests earlier instants for waiters that have a reserved one. */
   seekAt = -Infinity
-  readonly #view: EngineView
+  readonly #offset = new ClockOffset()
+  /** Number of processes that wait for permits, in the last reply. */
+  #contenders = 1
+  /** The average time from a request to its reply, in milliseconds; undefined before the first reply. */
+  #roundTrip: number | undefined
+  readonly #meter: LatencyEstimator
 
-  constructor(view: EngineView) {
-    this.#view = view
+  /** @param meter the estimate of the latency, which all clients of the box share. */
+  constructor(meter: LatencyEstimator) {
+    this.#meter = meter
+  }
+
+  /** Returns the time for which each permit must be usable, in milliseconds. */
+  hold({ hold, maxHold }: BoxTerms): number {
+    return Math.max(hold, this.#meter.hold(maxHold))
+  }
+
+  /** Whether any client of the box has had a reply. Before that, the necessary hold is not known. */
+  get hasMeasured(): boolean {
+    return this.#meter.hasMeasured
+  }
+
+  /**
+   * Number of permits that this process reserves ahead: an equal part of one window for each waiting process, rounded
+   * at random, so that the parts of all add up to one window. If the window is shorter than the time until the next
+   * reply, it reserves its part of all permits of that time. If a process is paused, its reserved permits are wasted:
+   * the engine can't grant them to others, because the process may have used them just before. So a pause costs the
+   * other processes one part, regardless of the number of its callers and the length of the pause. A smaller part
+   * would be unfair: permits that no process has reserved go to the first request, which is that of the nearest process
+   * again and again.
+   *
+   * A process always reserves at least one permit, which keeps its place behind the others. Beyond its part, it also
+   * takes permits that can be used within the time of a call, because the other processes do not want them. So a
+   * process with many callers gets the permits that those with few callers leave.
+   */
+  part(terms: BoxTerms): number {
+    const hold = this.hold(terms)
+    const untilReply = TRIPS * (this.#roundTrip ?? 0)
+    const parts = terms.windows.map(({ kind, limit, per }) => {
+      // The permits of a smooth window are spread, so only those within the horizon can be shared.
+      const window = kind === 'smooth' ? Math.min(terms.horizon / per, 1) : 1
+      return limit * Math.max(window, untilReply / (per + hold))
+    })
+    return Math.floor(Math.min(...parts) / this.#contenders + Math.random())
+  }
+
+  /** Returns the time until each waiting process has had one permit, in milliseconds. */
+  rotation({ windows }: BoxTerms): number {
+    return this.#contenders * Math.max(...windows.map(({ limit, per }) => per / limit))
+  }
+
+  /**
+   * Records the state in a reply, and returns the reply with narrower bounds of its decision.
+   * @param askedAt clock time of the request. @param now clock time of the reply.
+   */
+  learn({ reserved, ...bounds }: PermitReservation, askedAt: number, now: number): PermitReservation {
+    if (reserved.contenders > 0) this.#contenders = reserved.contenders
+    const taken = now - askedAt
+    this.#roundTrip = taken * NEWEST + (this.#roundTrip ?? taken) * (1 - NEWEST)
+    const [earliest, latest] = this.#offset.learn(reserved.now, bounds.earliest, bounds.latest)
+    this.noteUse(earliest, now)
+    return { reserved, earliest, latest }
+  }
+
+  /**
+   * Records the delay of a decision or a permit. @param earliest the earliest clock time at which it may have begun.
+   */
+  noteUse(earliest: number, now: number): void {
+    this.#meter.note(now - earliest, now)
   }
 
   /** Returns the clock time until which to send no request. @param first the first reserved instant. */
   quietUntil(first: ReservedInstant | undefined): number {
-    const { phase } = this
-    if (phase.name === 'quiet') return phase.until
-    return phase.name === 'behind' && phase.instant === first ? first.from : -Infinity
-  }
-
-  /** The clock time before which no waiter without a permit has its turn, as long as no request is sent. */
-  get turn(): number {
-    return this.phase.name === 'open' ? -Infinity : this.phase.turn
+    if (!this.behind) return this.until
+    return this.behind === first ? first.from : -Infinity
   }
 
   /**
@@ -65,25 +160,27 @@ export class Pace {
    * processes whose horizons have stopped growing are no longer ordered.
    */
   horizon(terms: BoxTerms, now: number): number {
-    const horizon = Math.min(Math.max(terms.horizon, TRIPS * this.#view.roundTrip), MAX_AHEAD)
+    const horizon = Math.min(Math.max(terms.horizon, TRIPS * (this.#roundTrip ?? 0)), MAX_AHEAD)
     if (this.unservedSince === undefined) return horizon
-    const longest = Math.max(horizon, ROTATIONS * this.#view.rotation(terms))
+    const longest = Math.max(horizon, ROTATIONS * this.rotation(terms))
     return horizon * (1 + Math.min((now - this.unservedSince) / longest, 1))
   }
 
   /** Allows a request at once. */
   open(): void {
-    this.phase = OPEN
+    this.behind = undefined
+    this.until = this.turn = -Infinity
   }
 
   /** Allows a request although the process has its part, because only the engine knows when a caller's turn comes. */
   openBeyondPart(): void {
-    if (this.phase.name === 'behind') this.phase = OPEN
+    if (this.behind) this.open()
   }
 
   /** Sends no request before this clock time, because the engine is unreachable. */
   closeUntil(until: number): void {
-    this.phase = { name: 'quiet', until, turn: -Infinity }
+    this.open()
+    this.until = until
   }
 
   /**
@@ -94,17 +191,14 @@ export class Pace {
   refused(refusal: Refusal, terms: BoxTerms, first: ReservedInstant | undefined): void {
     const { ahead, decidedAt, fades, now } = refusal
     if (this.quietUntil(first) > now) return
-    const turn = decidedAt + ahead
-    if (first && !fades) {
-      this.phase = { name: 'behind', instant: first, turn }
-      return
-    }
+    this.turn = decidedAt + ahead
+    this.behind = fades ? undefined : first
+    if (this.behind) return
     if (!first) this.unservedSince ??= now
     // The horizon moves on while the turn comes nearer. The random factor prevents one process from always being just
     // ahead of another.
     const nearer = Math.min((ahead - this.horizon(terms, now)) / 2, ASK_AGAIN) * (0.75 + Math.random() / 4)
-    const until = now + Math.max(fades ? Math.min(ahead, ASK_AGAIN) : nearer, terms.hold)
-    this.phase = { name: 'quiet', until, turn }
+    this.until = now + Math.max(fades ? Math.min(ahead, ASK_AGAIN) : nearer, terms.hold)
   }
 
   /** Whether to request earlier instants now. If so, sets the time of the next request. */

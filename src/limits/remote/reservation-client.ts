@@ -1,35 +1,44 @@
 import { wallOf, type Clock } from '../../base/clock.js'
+import type { ClaimSetLock } from '../../core/lock.js'
+import type { PermitsClaim } from '../../engine/claim.js'
 import type { Awaitable, PermitReservation } from '../../engine/contract.js'
 import type { ReservePermits } from '../../engine/limits/reservation.js'
 import { BusyError, ClosedError, UnavailableError } from '../../base/errors.js'
 import { runtimeTimers } from '../../base/runtime-timers.js'
 import { MIN_DELAY, type Waiters } from '../../base/waiters.js'
-import type { CallersOwner } from '../callers.js'
-import type { Taken } from '../counter.js'
+import { PermitWaiter, type CallersOwner } from '../callers.js'
+import type { Rules, Taken } from '../counter.js'
 import { checkedInteger, termsOf, type AcquireOptions, type Terms } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
 import type { LimiterErrors } from '../limiter-errors.js'
-import { PermitWaiter } from '../permit-waiter.js'
-import { pauseTime } from '../times.js'
+import { LocalPermits } from '../local/local-permits.js'
+import { PermitCounter } from '../local/permit-counter.js'
+import { pauseTime, Times } from '../times.js'
 import { Permit, type PermitGiver } from '../permit.js'
 import { BoxCallers, TryWaiter } from './box-callers.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import { NOW, outcomeOf, type BoxPermits, type TryOutcome } from './box-permits.js'
-import { EngineView } from './engine-view.js'
-import { Fallback } from './fallback.js'
 import type { LatencyEstimator } from './latency-estimator.js'
-import { RETRY } from './pace.js'
-import { explanationOf, ReservationMachine, type Request } from './reservation-machine.js'
+import { Pace, RETRY } from './pace.js'
+import { explanationIn, ReservationMachine, type Request } from './reservation-machine.js'
 
-/** The box of a reservation client, as far as the client needs it. */
-export interface ReservationSource {
+/** The box of the limiters, as far as they need it. */
+export interface LimiterSource {
   readonly clock: Clock
+  /** The name of the engine for messages. */
+  readonly engine: string
   /** The session ID of the box. */
   readonly session: string
-  /** The estimate of the latency, which all clients of the box share. */
-  readonly meter: LatencyEstimator
   /** Sends a request. Once the box is closed, rejects with its error. */
   readonly ask: (request: ReservePermits) => Awaitable<PermitReservation>
+  /** Returns the semaphore of a limiter with a concurrency. */
+  readonly lock: (claim: PermitsClaim) => ClaimSetLock
+}
+
+/** The box of a client. */
+export interface ClientSource extends LimiterSource {
+  /** The estimate of the latency, which all clients of the box share. */
+  readonly meter: LatencyEstimator
 }
 
 /**
@@ -41,14 +50,17 @@ export interface ReservationSource {
  * `ReservationMachine` decides. The client has the clock, the timer, the microtasks and the calls: it enters callers,
  * runs the machine's next step in a microtask (`#step`), sends its calls (`#send`), and resolves the promises.
  */
-export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<Permit> {
-  readonly #source: ReservationSource
+export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner {
+  readonly #source: ClientSource
   readonly #id: string
   readonly #errors: LimiterErrors
   readonly #callers: BoxCallers
   readonly #waiters: Waiters<PermitWaiter>
   readonly #machine: ReservationMachine
-  readonly #fallback: Fallback | undefined
+  /** The limits of this process alone while the engine is unreachable, if it has any, and the limiter for them. */
+  readonly #share: Rules | undefined
+  readonly #fallback: LocalPermits | undefined
+  readonly #again: BoxPermits['acquire']
   /** Whether `#step` is about to run as a microtask. */
   #stepping = false
   /** The answer to the newest call for waiters. */
@@ -66,7 +78,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
    * @param again requests a permit of the engine for a waiter of this process alone, when the engine is back.
    */
   constructor(
-    source: ReservationSource,
+    source: ClientSource,
     terms: BoxTerms,
     id: string,
     errors: LimiterErrors,
@@ -78,18 +90,18 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     this.#usedAt = source.clock.now()
     this.#callers = new BoxCallers(source.clock, this, errors)
     this.#waiters = this.#callers.queue
-    this.#machine = new ReservationMachine(terms, this.#callers, new EngineView(source.meter), errors)
-    if (terms.share) this.#fallback = new Fallback(source.clock, terms.share, errors, again)
+    this.#machine = new ReservationMachine(terms, this.#callers, new Pace(source.meter), errors)
+    this.#again = again
+    if (!terms.share) return
+    const share = (this.#share = { ...terms.share })
+    const times = new Times(share.windows, source.clock, wallOf(source.clock))
+    this.#fallback = new LocalPermits(share, times, new PermitCounter(share, times), errors)
   }
 
   acquire(n = 1, options?: AcquireOptions): Promise<Permit> {
-    try {
-      if (n !== 1) checkedInteger('n', n, 1, this.#machine.terms.maxPermits)
-      const terms = termsOf(options)
-      return this.acquireBy(n, terms, this.#source.clock.now() + terms.wait, this.#isFull)
-    } catch (error) {
-      return Promise.reject(error)
-    }
+    if (n !== 1) checkedInteger('n', n, 1, this.#machine.terms.maxPermits)
+    const terms = termsOf(options)
+    return this.acquireBy(n, terms, this.#source.clock.now() + terms.wait, this.#isFull)
   }
 
   /**
@@ -107,7 +119,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
         const permit = this.#atHand(n, now)
         if (permit) return Promise.resolve(permit)
       }
-      if (this.usesFallback) return this.#acquireLocally(n, rest(terms, deadline, now), now)
+      if (this.usesFallback) return this.#acquireLocally(n, terms, deadline, now)
       const { quietUntil, pace } = this.#machine
       const isQuiet = quietUntil > now
       if (wait === 0)
@@ -129,7 +141,10 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     if (this.#closed) throw this.#closed
     const now = (this.#usedAt = this.#source.clock.now())
     if (this.usesFallback)
-      return { outcome: await outcomeOf(this.#acquireLocally(1, NOW, now)), explanation: undefined }
+      return {
+        outcome: await outcomeOf(this.#acquireLocally(1, termsOf(NOW), now, now)),
+        explanation: undefined,
+      }
     return new Promise(resolve => {
       const settle = (permit: Permit | Promise<Permit>): void => {
         const { explanation } = waiter
@@ -150,7 +165,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     const { reserved } = await this.#send(
       machine.request(this.#source.clock.now(), { explain: { n, ahead } }),
     )
-    return explanationOf(reserved, waiting)
+    return explanationIn(reserved, waiting)
   }
 
   async pauseUntil(time: Date | number): Promise<void> {
@@ -175,7 +190,8 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
 
   change(terms: BoxTerms): void {
     this.#machine.changed(terms)
-    this.#fallback?.change(terms.share!)
+    if (terms.share) Object.assign(this.#share!, terms.share)
+    this.#fallback?.limitsChanged()
     this.#goOn()
   }
 
@@ -212,10 +228,6 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     }
   }
 
-  released(): void {
-    // The number of permits in use is not limited.
-  }
-
   unused({ n, at }: Taken): void {
     this.#machine.refunded({ n, at, from: at })
     this.#goOn()
@@ -241,16 +253,12 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
    */
   async settled(): Promise<void> {
     await othersServed()
-    for (let calls = 0; calls < MAX_CALLS && this.#isUnsettled; calls++) {
+    for (let calls = 0; calls < MAX_CALLS; calls++) {
+      const { call, quietUntil } = this.#machine
+      if (!call || this.waiting === 0 || quietUntil > this.#source.clock.now()) return
       await Promise.resolve(this.#answer).catch(() => undefined)
       await othersServed()
     }
-  }
-
-  /** Whether a reply may give permits to callers that wait. */
-  get #isUnsettled(): boolean {
-    const { call, quietUntil } = this.#machine
-    return call !== undefined && this.waiting > 0 && quietUntil <= this.#source.clock.now()
   }
 
   /** Checks whether the engine is unreachable, without a request for permits. Never rejects. */
@@ -263,10 +271,15 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     this.#machine.away(error, this.#source.clock.now())
   }
 
-  /** Returns a permit that the engine does not count. */
-  #acquireLocally(n: number, options: AcquireOptions | undefined, now: number): Promise<Permit> {
+  /** Returns a permit that the engine does not count, or one of the engine if it is reachable again before. */
+  async #acquireLocally(n: number, terms: Terms, deadline: number, now: number): Promise<Permit> {
     if (this.#machine.takeRetry(now)) void this.#ask(now, true)
-    return this.#fallback!.acquire(n, options, now)
+    try {
+      return await this.#fallback!.acquire(n, rest(terms, deadline, now))
+    } catch (error) {
+      if (error !== ENGINE_REACHABLE) throw error
+      return this.#again(n, rest(terms, deadline, this.#source.clock.now()))
+    }
   }
 
   /** Returns a permit of a batch that can be used now. */
@@ -368,7 +381,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
 
   /** Called when the engine has answered. */
   #back(): void {
-    if (this.outage) this.#fallback?.ended()
+    if (this.outage && !this.#closed) this.#fallback?.refuseAll(ENGINE_REACHABLE)
   }
 
   #failed(error: Error): void {
@@ -387,7 +400,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
     const terms = { wait: waiter instanceof TryWaiter ? 0 : wait, signal, priority }
     this.#callers.leave(waiter)
     this.#machine.left()
-    waiter.settle(this.#acquireLocally(waiter.n, rest(terms, deadline, now), now))
+    waiter.settle(this.#acquireLocally(waiter.n, terms, deadline, now))
   }
 }
 
@@ -402,6 +415,8 @@ function othersServed(): Promise<void> {
   return new Promise(resolve => void runtimeTimers.setImmediate(resolve))
 }
 
+/** Error that moves the fallback's waiters back to the engine. */
+const ENGINE_REACHABLE = new Error('the engine is reachable again')
 /** Maximum number of calls that a caller awaits for the permits of others. */
 const MAX_CALLS = 8
 /** Maximum number of calls that return the permits of a limiter at its end. */

@@ -2,15 +2,21 @@ import type { PermitReservation } from '../../engine/contract.js'
 import { leastDelay } from '../../engine/limits/definition.js'
 import type { ReservePermits, Reserved, ReturnedPermits } from '../../engine/limits/reservation.js'
 import { ClosedError, UnavailableError } from '../../base/errors.js'
-import type { Explanation } from '../limiter.js'
+import { explanationOf, type Explanation } from '../limiter.js'
 import type { LimiterErrors } from '../limiter-errors.js'
-import type { PermitWaiter } from '../permit-waiter.js'
+import type { PermitWaiter } from '../callers.js'
 import { isUnanswered, TryWaiter, type BoxCallers } from './box-callers.js'
 import { keeps, type BoxTerms } from './box-limiter-options.js'
-import type { Decided, EngineView } from './engine-view.js'
-import { Pace, RETRY, type Refusal } from './pace.js'
+import { RETRY, type Pace, type Refusal } from './pace.js'
 import { reservedInstant, ReservedPermits, returned, type ReservedInstant } from './reserved-permits.js'
-import { earlierUnits, NOTHING, wantedUnits, type Situation, type WantedUnits } from './wanted-units.js'
+import {
+  earlierUnits,
+  NOTHING,
+  unitOfEach,
+  unitsInBatches,
+  type Situation,
+  type WantedUnits,
+} from './wanted-units.js'
 
 /** A request to the engine, except for the names of the limiter and the session. */
 export type Request = Omit<ReservePermits, 'limiter' | 'session'>
@@ -64,7 +70,6 @@ export class ReservationMachine {
   retryAt = -Infinity
   readonly reserved = new ReservedPermits()
   readonly pace: Pace
-  readonly #view: EngineView
   readonly #callers: BoxCallers
   readonly #errors: LimiterErrors
   /** Whether permits of the newest reply could not be used in time and are returned. */
@@ -72,12 +77,11 @@ export class ReservationMachine {
   /** The tries that the newest reply refuses, and the milliseconds until a permit may be available for each. */
   refusedTries: [waiter: TryWaiter, readyIn: number][] = []
 
-  constructor(terms: BoxTerms, callers: BoxCallers, view: EngineView, errors: LimiterErrors) {
+  constructor(terms: BoxTerms, callers: BoxCallers, pace: Pace, errors: LimiterErrors) {
     this.terms = terms
     this.#callers = callers
-    this.#view = view
     this.#errors = errors
-    this.pace = new Pace(view)
+    this.pace = pace
   }
 
   /** Schedules one call for all requests of the current task. */
@@ -144,13 +148,15 @@ export class ReservationMachine {
     const { terms, outage, reserved } = this
     // Without waiters, reserved permits are returned at once.
     const isQuiet = this.quietUntil > now && (this.#callers.waiting > 0 || outage !== undefined)
-    const part = this.#view.part(terms)
-    const hold = this.#view.hold(terms)
+    const part = this.pace.part(terms)
+    const hold = this.pace.hold(terms)
     const situation: Situation = { waiters: this.#callers.queue, reserved, terms, part, hold, now }
-    const { units: wanted, waiters } = isQuiet ? NOTHING : wantedUnits(situation)
+    const { units: wanted, waiters } = isQuiet
+      ? NOTHING
+      : (terms.batch > 1 ? unitsInBatches : unitOfEach)(situation)
     // The first call of a process reserves nothing: its reply shows the necessary hold. A permit with a shorter hold
     // could not be used, and would delay the permits of other processes to the next window.
-    const isFirst = wanted.length > 0 && !this.#view.hasMeasured
+    const isFirst = wanted.length > 0 && !this.pace.hasMeasured
     const units = isFirst ? NOTHING.units : wanted
     const deciders = isQuiet && outage ? [] : [...this.#callers.tries].filter(({ isDecision }) => isDecision)
     const returns = reserved.owed.length > 0 && (!outage || now >= this.retryAt)
@@ -183,26 +189,26 @@ export class ReservationMachine {
   request(now: number, wanted: Partial<Request>): Request {
     const { windows } = this.terms
     const horizon = this.pace.horizon(this.terms, now)
-    const hold = this.#view.hold(this.terms)
+    const hold = this.pace.hold(this.terms)
     return { windows, units: [], horizon, hold, returns: [], pause: undefined, explain: undefined, ...wanted }
   }
 
   /** Records the state of the limiter in a reply. @param askedAt clock time of the request. */
-  learn(answer: PermitReservation, askedAt: number, now: number): Decided {
+  learn(answer: PermitReservation, askedAt: number, now: number): PermitReservation {
     this.outage = undefined
-    const decided = this.#view.learn(answer, askedAt, now)
-    this.reserved.giveBackUseless(answer.reserved, decided)
-    return decided
+    const learned = this.pace.learn(answer, askedAt, now)
+    this.reserved.giveBackUseless(learned)
+    return learned
   }
 
   /** Applies the reply to the call that is under way. */
   replied(answer: PermitReservation, now: number): void {
     const { request, askedAt, terms, deciders, place } = this.call!
-    const { reserved } = answer
-    const decided = this.learn(answer, askedAt, now)
-    const explanation = reserved.explained && explanationOf(reserved, place)
+    const learned = this.learn(answer, askedAt, now)
+    const { reserved } = learned
+    const explanation = reserved.explained && explanationIn(reserved, place)
     for (const waiter of deciders) waiter.explanation = explanation
-    if (keeps(terms, this.terms)) this.#settle(this.call!, reserved, decided, now)
+    if (keeps(terms, this.terms)) this.#settle(this.call!, learned, now)
     // Permits that were reserved under a greater limit than the current one are requested again.
     // mutant: outdated-permits-lost
     else this.reserved.giveBackAll(reserved, request.hold)
@@ -242,7 +248,7 @@ export class ReservationMachine {
   /** Takes the permits for the first waiter that can use some now. Without one, refuses the tries that get none. */
   give(now: number): Grant | undefined {
     this.due = 'none'
-    this.#callers.refuseLate(now, this.#late)
+    this.#callers.refuseLate(now, this.outage)
     this.#returnOver(now)
     const grant = this.#grant(now)
     if (grant) {
@@ -251,7 +257,7 @@ export class ReservationMachine {
     }
     // mutant: tries-kept
     this.#refuseTries()
-    this.#callers.refuseDue(now, this.#late)
+    this.#callers.refuseDue(now, this.outage)
     this.gather()
     return undefined
   }
@@ -279,12 +285,6 @@ export class ReservationMachine {
     const { last } = this.reserved
     const isLater = last !== undefined && last.from > Math.max(this.pace.seekAt, now)
     return isLater && this.#callers.queue.first ? this.pace.seekAt : Infinity
-  }
-
-  /** Creates the error of a waiter whose wait has passed; undefined for the usual one. */
-  get #late(): ((wait: number) => Error) | undefined {
-    const { outage } = this
-    return outage && (wait => this.#errors.unreachable(wait, outage))
   }
 
   /** Returns the permits that can no longer be used. */
@@ -322,14 +322,15 @@ export class ReservationMachine {
    * when a caller comes, so their times do not measure the latency.
    */
   #noteUse({ earliest }: ReservedInstant, now: number): void {
-    if (this.terms.batch === 1) this.#view.noteUse(earliest, now)
+    if (this.terms.batch === 1) this.pace.noteUse(earliest, now)
   }
 
   /**
    * Keeps the reserved permits, and handles the waiters without one. `#refuseTries` refuses tries later, after the
    * permits were given to their callers.
    */
-  #settle({ request, terms, units, waiters }: Call, reserved: Reserved, decided: Decided, now: number): void {
+  #settle({ request, terms, units, waiters }: Call, answer: PermitReservation, now: number): void {
+    const { reserved, earliest: decidedAt } = answer
     this.hasUnused = false
     // The first units are for waiters that already have a permit.
     const earlier = reserved.units.length - units.length
@@ -340,12 +341,17 @@ export class ReservationMachine {
     for (const [index, permits] of reserved.units.entries()) {
       const { n, at } = permits
       const isForNow = units[index - earlier]?.within === 0
-      if (n > 0) this.#keep(reservedInstant(permits, reserved, request.hold, decided, isForNow), now)
+      if (n > 0) this.#keep(reservedInstant(permits, answer, request.hold, isForNow), now)
       else if (index >= earlier && !isOutdated) {
         const fades = at === reserved.fadesAt
-        const refusal = { ahead: at - reserved.now, decidedAt: decided.earliest, fades, now }
+        const refusal = { ahead: at - reserved.now, decidedAt, fades, now }
         if (terms.batch > 1) this.#refusedBatch(waiters, refusal)
-        else this.#refusedUnit(waiters[index - earlier]!, behind, refusal)
+        else {
+          const waiter = waiters[index - earlier]!
+          const others = behind.get(waiter.n) ?? 0
+          this.#refused(waiter, others, refusal)
+          if (waiter.isQueued && !(waiter instanceof TryWaiter)) behind.set(waiter.n, others + waiter.n)
+        }
       }
     }
     if (this.reserved.first) this.pace.unservedSince = undefined
@@ -397,12 +403,6 @@ export class ReservationMachine {
     }
   }
 
-  #refusedUnit(waiter: PermitWaiter, behind: Map<number, number>, refusal: Refusal): void {
-    const others = behind.get(waiter.n) ?? 0
-    this.#refused(waiter, others, refusal)
-    if (waiter.isQueued && !(waiter instanceof TryWaiter)) behind.set(waiter.n, others + waiter.n)
-  }
-
   /**
    * Handles a waiter for which nothing could be reserved. @param others number of permits ahead of its own; undefined
    * if another unit may have room for it.
@@ -425,17 +425,8 @@ export class ReservationMachine {
 }
 
 /** Returns the explanation in a reply. @param place number of callers ahead. */
-export function explanationOf({ now, pausedUntil, explained }: Reserved, place: number): Explanation {
-  const { ready, binding, reports } = explained!
-  const readyIn = ready - now
-  return {
-    waitsFor: pausedUntil > now ? 'pause' : readyIn > 0 ? 'limit' : 'nothing',
-    binding: binding === undefined ? undefined : reports[binding],
-    place,
-    readyIn,
-    running: 0,
-    limits: reports,
-  }
+export function explanationIn({ now, pausedUntil, explained }: Reserved, place: number): Explanation {
+  return explanationOf(explained!, place, now, pausedUntil > now)
 }
 
 /** Returns the same explanation, with at least this time until a permit is available. @param readyIn milliseconds. */

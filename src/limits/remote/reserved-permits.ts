@@ -1,5 +1,5 @@
+import type { PermitReservation } from '../../engine/contract.js'
 import type { InstantPermits, Reserved, ReturnedPermits } from '../../engine/limits/reservation.js'
-import type { Decided } from './engine-view.js'
 
 /** Permits of one instant that are reserved for this process, and the times between which they can be used. */
 export interface ReservedInstant {
@@ -23,9 +23,8 @@ export interface ReservedInstant {
  */
 export function reservedInstant(
   { n, at }: InstantPermits,
-  reserved: Reserved,
+  { reserved, earliest, latest }: PermitReservation,
   asked: number,
-  { earliest, latest }: Decided,
   isForNow: boolean,
 ): ReservedInstant {
   const { now, hold } = reserved
@@ -56,18 +55,14 @@ export function returned({ left, engineAt, engineOpensAt }: ReservedInstant): Re
  * process has yet to return.
  */
 export class ReservedPermits {
-  readonly #instants: ReservedInstant[] = []
+  readonly all: ReservedInstant[] = []
   /** Number of reserved permits. */
   permits = 0
   /** Permits that the next call returns. */
   readonly owed: ReturnedPermits[] = []
 
-  get all(): readonly ReservedInstant[] {
-    return this.#instants
-  }
-
   get first(): ReservedInstant | undefined {
-    return this.#instants[0]
+    return this.all[0]
   }
 
   /** Number of permits that can be used now. @param now clock time. */
@@ -77,13 +72,13 @@ export class ReservedPermits {
 
   /** The latest reserved instant. */
   get last(): ReservedInstant | undefined {
-    return this.#instants.at(-1)
+    return this.all.at(-1)
   }
 
   add(instant: ReservedInstant): void {
     let place = this.all.length
     while (place > 0 && this.all[place - 1]!.engineAt > instant.engineAt) place--
-    this.#instants.splice(place, 0, instant)
+    this.all.splice(place, 0, instant)
     this.permits += instant.left
   }
 
@@ -92,7 +87,7 @@ export class ReservedPermits {
     const instant = this.first!
     instant.left -= n
     this.permits -= n
-    if (instant.left === 0) this.#instants.shift()
+    if (instant.left === 0) this.all.shift()
     return instant
   }
 
@@ -133,8 +128,8 @@ export class ReservedPermits {
 
   /** Queues the permits of all matching reserved instants for return. */
   giveBackWhere(isMeant: (instant: ReservedInstant) => boolean): void {
-    for (const instant of this.#instants.splice(0)) {
-      if (!isMeant(instant)) this.#instants.push(instant)
+    for (const instant of this.all.splice(0)) {
+      if (!isMeant(instant)) this.all.push(instant)
       else {
         this.giveBack([returned(instant)])
         this.permits -= instant.left
@@ -143,9 +138,10 @@ export class ReservedPermits {
   }
 
   /** Queues permits for return that can't be used, or are available sooner, according to a reply. */
-  giveBackUseless({ now, pausedUntil, fadesAt }: Reserved, decided: Decided): void {
+  giveBackUseless({ reserved, latest }: PermitReservation): void {
+    const { now, pausedUntil, fadesAt } = reserved
     if (pausedUntil > now) {
-      const until = decided.latest + (pausedUntil - now)
+      const until = latest + (pausedUntil - now)
       this.giveBackWhere(({ from }) => from < until)
     }
     // Permits for later instants are available sooner when these limits have ended. All processes return them before,

@@ -1,5 +1,5 @@
 import type { Waiters } from '../../base/waiters.js'
-import type { PermitWaiter } from '../permit-waiter.js'
+import type { PermitWaiter } from '../callers.js'
 import type { Unit } from '../../engine/limits/reservation.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import type { ReservedPermits } from './reserved-permits.js'
@@ -32,15 +32,8 @@ export interface Situation {
   readonly now: number
 }
 
-/**
- * Returns the units for waiters without a reservation. Without batches, also queues reserved permits that no waiter
- * wants for return.
- */
-export function wantedUnits(situation: Situation): WantedUnits {
-  return situation.terms.batch > 1 ? unitsInBatches(situation) : unitOfEach(situation)
-}
-
-function unitOfEach({ waiters: all, reserved, terms, part, hold, now }: Situation): WantedUnits {
+/** Returns the units for waiters without a reservation. Queues reserved permits that no waiter wants for return. */
+export function unitOfEach({ waiters: all, reserved, terms, part, hold, now }: Situation): WantedUnits {
   const sizes = reserved.sizes()
   const units: Unit[] = []
   const waiters: PermitWaiter[] = []
@@ -71,7 +64,8 @@ function unitOfEach({ waiters: all, reserved, terms, part, hold, now }: Situatio
   return { units, waiters }
 }
 
-function unitsInBatches({ waiters: all, reserved, terms, part, hold, now }: Situation): WantedUnits {
+/** Returns the units for waiters without a reservation, if permits are fetched in batches. */
+export function unitsInBatches({ waiters: all, reserved, terms, part, hold, now }: Situation): WantedUnits {
   const { batch, maxPermits } = terms
   const waiters: PermitWaiter[] = []
   const held = reserved.permits

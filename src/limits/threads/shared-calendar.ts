@@ -1,7 +1,7 @@
 import { MIN_DELAY } from '../../base/waiters.js'
 import type { Period } from '../../engine/limits/calendar-periods.js'
 import type { CalendarWindow } from '../../engine/limits/calendar-window.js'
-import type { RingReader } from './ring-reader.js'
+import type { SharedRing } from './shared-ring.js'
 import { SharedWindow, type SharedUse } from './shared-window.js'
 import { numberOf, taggedWord, tagOf, TAGS } from './tagged-word.js'
 import type { Times } from '../times.js'
@@ -44,8 +44,8 @@ export class SharedCalendar extends SharedWindow {
   #now = 0
 
   /** @param words three words of shared memory, initially zero. */
-  constructor(window: CalendarWindow, times: Times, reader: RingReader, words: BigInt64Array) {
-    super(window.limit, reader)
+  constructor(window: CalendarWindow, times: Times, ring: SharedRing, words: BigInt64Array) {
+    super(window.limit, ring)
     this.#window = window
     this.#times = times
     this.#words = words
@@ -71,7 +71,7 @@ export class SharedCalendar extends SharedWindow {
     const windows = this.windowsBefore(wanted)
     // A grant that is not written yet counts in this period, even if this thread read the clock before it began.
     const present = Math.max(now, period.since)
-    const time = this.reader.timeOf(this.grantBefore(head, wanted, windows), head, present)
+    const time = this.ring.timeAtHead(this.grantBefore(head, wanted, windows), head, present)
     // At the end of the period, within the jitter, permits go into the next period, as if this one were full.
     const fits = time < period.since && this.#wall < period.end - this.#window.jitter
     const later = windows + (fits ? 0 : 1)
@@ -94,7 +94,7 @@ export class SharedCalendar extends SharedWindow {
 
   use(head: number, now: number): SharedUse {
     const { since, end } = this.#period!
-    const { count } = this.reader.recent(head, this.limit, Math.max(now, since), time => time >= since)
+    const { count } = this.ring.recent(head, this.limit, Math.max(now, since), time => time >= since)
     return { used: count, resetIn: count === 0 ? 0 : end - this.#wall }
   }
 
@@ -120,7 +120,7 @@ export class SharedCalendar extends SharedWindow {
         word,
         start: this.#window.periods.at(end - 1).start,
         end,
-        since: stored % 2 === USED_UP ? -Infinity : this.reader.ring.timeAt(numberOf(word)),
+        since: stored % 2 === USED_UP ? -Infinity : this.ring.timeAt(numberOf(word)),
       })
     }
   }
@@ -142,7 +142,7 @@ export class SharedCalendar extends SharedWindow {
       Atomics.compareExchange(words, place, before, taggedWord(number, stored))
     }
     // The clock is read here: grants of the new period are stamped later, and those of the last one mostly earlier.
-    const { ring } = this.reader
+    const { ring } = this
     const since = taggedWord(number, ring.ticks(this.#times.now()))
     Atomics.compareExchange(words, BEGUN, word, since)
   }

@@ -5,6 +5,7 @@ import { closeAll, drainOf, type LimiterCloseOptions } from '../closing.js'
 import { LocalPermits } from '../local/local-permits.js'
 import { WaitingLimiter } from '../local/waiting-limiter.js'
 import { checkedOptions, rulesOf, type AcquireOptions, type LimitOptions } from '../limit-options.js'
+import type { Limiter } from '../limiter.js'
 import { LimiterErrors } from '../limiter-errors.js'
 import type { Permit } from '../permit.js'
 import { SharedRing } from './shared-ring.js'
@@ -41,7 +42,7 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
   /** The handle for other threads. */
   readonly handle: SharedLimiterHandle
   readonly #clock: Clock
-  protected readonly permits: LocalPermits
+  readonly #own: LocalPermits
   readonly #turns: ThreadTurns
   #listening = false
 
@@ -58,8 +59,12 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
     const rules = rulesOf(checkedOptions({ limits, queue, jitter }))
     const times = new Times(rules.windows, clock, readWall)
     this.#turns = new ThreadTurns(turns, () => clock.now())
-    const counter = new SharedPermitCounter(rules, jitter, times, new SharedRing(ring), notes, this.#turns)
-    this.permits = new LocalPermits(rules, times, counter, new LimiterErrors(undefined), this.#turns)
+    const counter = new SharedPermitCounter(rules, jitter, times, ring, notes, this.#turns)
+    this.#own = new LocalPermits(rules, times, counter, new LimiterErrors(undefined), this.#turns)
+  }
+
+  protected get permits(): Omit<Limiter, 'run'> {
+    return this.#own
   }
 
   override acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
@@ -74,8 +79,8 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
    */
   async close(options: LimiterCloseOptions = {}): Promise<void> {
     const drain = drainOf(options)
-    this.permits.shut()
-    await closeAll([this.permits], drain, this.#clock)
+    this.#own.shut()
+    await closeAll([this.#own], drain, this.#clock)
     // A pending listener would keep the shared memory alive.
     if (this.#listening) this.#turns.notify()
   }
@@ -93,8 +98,8 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
     this.#listening = true
     await this.#turns.listen()
     this.#listening = false
-    if (!this.permits.waiting) return
-    this.permits.wake()
+    if (!this.#own.waiting) return
+    this.#own.wake()
     void this.#listen()
   }
 }

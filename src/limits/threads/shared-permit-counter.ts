@@ -1,11 +1,9 @@
 import { CalendarWindow } from '../../engine/limits/calendar-window.js'
-import { RingReader } from './ring-reader.js'
 import { SharedCalendar } from './shared-calendar.js'
-import type { SharedRing } from './shared-ring.js'
-import { SharedSliding } from './shared-sliding.js'
+import { SharedRing } from './shared-ring.js'
 import { SharedSmooth } from './shared-smooth.js'
-import type { SharedWindow } from './shared-window.js'
-import type { LimitReport } from '../../engine/limits/window.js'
+import { SharedSliding, type SharedWindow } from './shared-window.js'
+import type { Explained } from '../../engine/limits/reservation.js'
 import type { Counter, Rules, Taken } from '../counter.js'
 import { MAX_ROUNDS } from '../local/permit-counter.js'
 import type { ThreadTurns } from './thread-turns.js'
@@ -39,37 +37,34 @@ export class SharedPermitCounter implements Counter {
   readonly #ring: SharedRing
   readonly #turns: ThreadTurns
   readonly #windows: readonly SharedWindow[]
-  /** The limits with state outside the ring. */
-  readonly #noted: readonly SharedWindow[]
 
   /**
    * @param jitter milliseconds.
+   * @param ring made by `SharedRing.memory`.
    * @param notes shared memory of `notesBytes`, initially zero.
    */
   constructor(
     rules: Rules,
     jitter: number,
     times: Times,
-    ring: SharedRing,
+    ring: SharedArrayBuffer,
     notes: SharedArrayBuffer,
     turns: ThreadTurns,
   ) {
     this.#rules = rules
     this.#times = times
-    this.#ring = ring
     this.#turns = turns
     const { windows } = rules
     const longest = Math.max(...windows.map(({ per }) => per + jitter))
-    const reader = new RingReader(ring, Math.min(longest, PATIENCE))
+    const shared = (this.#ring = new SharedRing(ring, Math.min(longest, PATIENCE)))
     this.#windows = windows.map((window, index) => {
       const words = new BigInt64Array(notes, notesBytes(index), WORDS)
-      if (window instanceof CalendarWindow) return new SharedCalendar(window, times, reader, words)
+      if (window instanceof CalendarWindow) return new SharedCalendar(window, times, shared, words)
       const memory = window.per + jitter
       return window.kind === 'smooth'
-        ? new SharedSmooth(window.limit, memory, reader, words)
-        : new SharedSliding(window.limit, memory, reader)
+        ? new SharedSmooth(window.limit, memory, shared, words)
+        : new SharedSliding(window.limit, memory, shared)
     })
-    this.#noted = this.#windows.filter((_, index) => windows[index]!.kind !== 'sliding')
     this.maxPermits = Math.min(...windows.map(({ limit }) => limit))
   }
 
@@ -98,14 +93,10 @@ export class SharedPermitCounter implements Counter {
       if (!ring.claim(head, n)) continue
       const time = this.#times.now()
       if (!ring.stamp(head, n, time)) continue
-      if (this.#noted.length > 0 && !this.#note(head, n, time, late)) continue
+      if (!this.#note(head, n, time, late)) continue
       this.mark = head
       return time
     }
-  }
-
-  release(): void {
-    // The number of permits in use is not limited.
   }
 
   refund({ n, at, mark }: Pick<Taken, 'n' | 'at' | 'mark'>): void {
@@ -115,8 +106,8 @@ export class SharedPermitCounter implements Counter {
     this.#turns.notify()
   }
 
-  pauseUntil(wall: number): void {
-    this.#ring.pauseUntil(this.#times.fromWall(wall))
+  pauseUntil(time: number): void {
+    this.#ring.pauseUntil(time)
     this.#turns.notify()
   }
 
@@ -146,28 +137,21 @@ export class SharedPermitCounter implements Counter {
     return this.#openFrom(Math.max(now, pausedUntil, Math.min(soonest > now ? soonest : turn, look)))
   }
 
-  binding(n: number, ahead: number): number | undefined {
+  explain(n: number, ahead: number): Explained {
     const { head } = this.#ring
     const now = this.#times.now()
-    let longest = now
-    let binding
-    this.#windows.forEach((window, index) => {
+    const turns = this.#windows.map(window => {
       window.look(head, now)
-      const ready = window.readyAt(head, now, n + ahead, ahead)
-      if (ready > longest) [longest, binding] = [ready, index]
+      return window.readyAt(head, now, n + ahead, ahead)
     })
-    return binding
-  }
-
-  reports(): LimitReport[] {
-    const { head } = this.#ring
-    const now = this.#times.now()
-    return this.#windows.map((window, index) => {
-      window.look(head, now)
+    const latest = Math.max(...turns)
+    const reports = this.#windows.map((window, index) => {
       const { used, resetIn } = window.use(head, now)
       const { limit, per, kind } = this.#rules.windows[index]!
       return { limit, per, window: kind, remaining: limit - used, resetIn }
     })
+    const binding = latest > now ? turns.indexOf(latest) : undefined
+    return { ready: this.readyAt(n, ahead, 0), binding, reports }
   }
 
   /** Whether permits have been available for long enough that earlier waiters could have taken them. */
@@ -179,9 +163,9 @@ export class SharedPermitCounter implements Counter {
    * Returns the clock time from which the next `n` permits can be claimed, after all earlier ones, `wanted` in total.
    */
   #readyFrom(head: number, now: number, n: number, wanted: number): number {
-    if (this.#noted.length > 0) for (const window of this.#noted) window.look(head, now)
     let ready = -Infinity
     for (const window of this.#windows) {
+      window.look(head, now)
       // After a refund, a later one can return sooner. From the first to the last: see the proof at the ring.
       for (let own = 1; own <= n && own < wanted; own++) {
         ready = Math.max(ready, window.readyAt(head, now, own, 0))
@@ -196,8 +180,8 @@ export class SharedPermitCounter implements Counter {
    * time can be in another period of a calendar.
    */
   #openFrom(time: number): number {
-    for (let round = 0; round < MAX_ROUNDS && this.#noted.length > 0; round++) {
-      const next = this.#noted.reduce((from, window) => window.openFrom(from), time)
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const next = this.#windows.reduce((from, window) => window.openFrom(from), time)
       if (next === time) break
       time = next
     }
@@ -208,8 +192,8 @@ export class SharedPermitCounter implements Counter {
   #note(head: number, n: number, time: number, late: number): boolean {
     // One reading of the clock, so that all rules are checked at the same moment.
     const wall = this.#times.wallNow()
-    if (this.#noted.every(window => window.holds(wall))) {
-      for (const window of this.#noted) window.given(head, n, time, late)
+    if (this.#windows.every(window => window.holds(wall))) {
+      for (const window of this.#windows) window.given(head, n, time, late)
       return true
     }
     this.refund({ n, at: time, mark: head })

@@ -10,6 +10,14 @@ import {
 } from './tagged-word.js'
 import { COARSE, isBefore } from './thread-turns.js'
 
+/** Grants that still count. */
+interface Recent {
+  /** Their number, from the head back to the oldest, including returned permits between them. */
+  readonly count: number
+  /** The time of the oldest; the current time if there is none. */
+  readonly oldest: number
+}
+
 /**
  * The times of the last grants of several threads, in a ring in shared memory. Grants are numbered. A thread claims the
  * next numbers by advancing the head with compare-and-set. It then writes its times into their slots.
@@ -42,8 +50,16 @@ export class SharedRing {
   /** The clock time from which stored times are counted, in milliseconds: on the system's monotonic clock. */
   readonly origin: number
 
-  /** @param memory made by `SharedRing.memory`, of this or another thread. */
-  constructor(memory: SharedArrayBuffer) {
+  readonly #patience: number
+  /** The head at which an unwritten grant was found, and the time since which it is unwritten. */
+  #unwritten: { readonly before: number; readonly since: number } | undefined
+
+  /**
+   * @param memory made by `SharedRing.memory`, of this or another thread.
+   * @param patience time after which this thread writes a grant that another one has claimed, in milliseconds.
+   */
+  constructor(memory: SharedArrayBuffer, patience: number) {
+    this.#patience = patience
     this.#control = new Int32Array(memory, 0, CONTROL_WORDS)
     this.#capacity = this.#control[CAPACITY]!
     this.#lapShift = Math.log2(this.#capacity)
@@ -92,24 +108,12 @@ export class SharedRing {
    * second.
    */
   pauseUntil(time: number): void {
-    const wanted = Math.min(Math.ceil((time - this.origin) * COARSE), 2 ** 31 - 1)
-    let known = Atomics.load(this.#control, PAUSED)
-    while (wanted > known) {
-      const found = Atomics.compareExchange(this.#control, PAUSED, known, wanted)
-      if (found === known) return
-      known = found
-    }
+    this.#movePause(Math.min(Math.ceil((time - this.origin) * COARSE), 2 ** 31 - 1), 1)
   }
 
   /** Ends a pause. @param now clock time. */
   resume(now: number): void {
-    const past = Math.floor((now - this.origin) * COARSE)
-    let known = Atomics.load(this.#control, PAUSED)
-    while (past < known) {
-      const found = Atomics.compareExchange(this.#control, PAUSED, known, past)
-      if (found === known) return
-      known = found
-    }
+    this.#movePause(Math.floor((now - this.origin) * COARSE), -1)
   }
 
   /** The number of the next grant. */
@@ -125,6 +129,29 @@ export class SharedRing {
     const low = Atomics.load(this.#halves, place + LOW)
     // If the slot was overwritten between the two reads, the head has moved, and a claim will fail.
     return this.timeAt((high & HIGH_NUMBER_MASK) * 2 ** 32 + (low >>> 0))
+  }
+
+  /**
+   * Returns the clock time of a grant, at a head and a time that this thread has read in this order. A grant that is
+   * not written yet counts as granted now.
+   */
+  timeAtHead(grant: number, head: number, now: number): number {
+    return this.timeOf(grant) ?? this.#missing(grant, head, now)
+  }
+
+  /** The grants that still count, among the last `limit`. */
+  recent(head: number, limit: number, now: number, counts: (time: number) => boolean): Recent {
+    let count = 0
+    let oldest = now
+    for (let back = 1; back <= limit; back++) {
+      const grant = (head - back) | 0
+      const time = this.timeOf(grant) ?? now
+      if (counts(time)) {
+        count = back
+        oldest = Math.min(oldest, time)
+      } else if (!this.isFree(grant)) break
+    }
+    return { count, oldest }
   }
 
   /** Claims `n` grants from `head` on. The caller must stamp them at once. Returns whether it has got them. */
@@ -215,6 +242,27 @@ export class SharedRing {
       while (slot !== grant && !this.isFree(slot)) slot = (slot - 1) | 0
       if (slot === grant || this.#exchange(slot, FREE, ticks)) return slot
     }
+  }
+
+  /** Moves the end of the pause to a later time, or with a negative direction to an earlier one. */
+  #movePause(end: number, direction: 1 | -1): void {
+    let known = Atomics.load(this.#control, PAUSED)
+    while (direction * (end - known) > 0) {
+      const found = Atomics.compareExchange(this.#control, PAUSED, known, end)
+      if (found === known) return
+      known = found
+    }
+  }
+
+  #missing(grant: number, head: number, now: number): number {
+    const known = this.#unwritten
+    if (!known || now - known.since >= this.#patience) {
+      this.#unwritten = { before: head, since: now }
+      // All grants that were claimed before this head have had that time to be written.
+      if (known)
+        for (let late = grant; isBefore(late, known.before); late = (late + 1) | 0) this.write(late, now)
+    }
+    return now
   }
 
   /** Returns the ticks written for a grant; undefined if none are written, or if they are overwritten. */

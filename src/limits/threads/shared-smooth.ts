@@ -1,6 +1,5 @@
-import type { RingReader } from './ring-reader.js'
-import { SharedSliding } from './shared-sliding.js'
-import type { SharedUse } from './shared-window.js'
+import type { SharedRing } from './shared-ring.js'
+import { SharedSliding, type SharedUse } from './shared-window.js'
 import { intervalOf } from '../../engine/limits/smooth-window.js'
 
 /**
@@ -40,8 +39,8 @@ export class SharedSmooth extends SharedSliding {
    * @param memory as for a sliding window.
    * @param words shared memory, of which the first word is used.
    */
-  constructor(limit: number, memory: number, reader: RingReader, words: BigInt64Array) {
-    super(limit, memory, reader)
+  constructor(limit: number, memory: number, ring: SharedRing, words: BigInt64Array) {
+    super(limit, memory, ring)
     this.#words = words
     this.#interval = intervalOf(limit, memory)
     this.#parts = 2 ** Math.min(FINEST, MAX_PART_BITS - Math.ceil(Math.log2(memory)))
@@ -77,12 +76,12 @@ export class SharedSmooth extends SharedSliding {
     const present = Math.round(this.#partsAt(now))
     const ahead = Number(this.#stored & TIME_MASK) - (present % TIMES)
     const nearest = ahead - TIMES * Math.round(ahead / TIMES)
-    return this.reader.ring.origin + (present + nearest) / this.#parts
+    return this.ring.origin + (present + nearest) / this.#parts
   }
 
   /** Parts since the origin. */
   #partsAt(time: number): number {
-    return (time - this.reader.ring.origin) * this.#parts
+    return (time - this.ring.origin) * this.#parts
   }
 
   /**
@@ -93,7 +92,7 @@ export class SharedSmooth extends SharedSliding {
     let newest = -Infinity
     let n = 0
     for (; n < this.limit; n++) {
-      const time = this.reader.timeOf((head - n - 1) | 0, head, now)
+      const time = this.ring.timeAtHead((head - n - 1) | 0, head, now)
       // Permits that were granted together have one time.
       if (n > 0 && time !== newest) break
       newest = time

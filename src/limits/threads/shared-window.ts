@@ -1,4 +1,4 @@
-import type { RingReader } from './ring-reader.js'
+import type { SharedRing } from './shared-ring.js'
 
 /** The state of a limit at one moment. */
 export interface SharedUse {
@@ -19,7 +19,7 @@ export interface SharedUse {
 export abstract class SharedWindow {
   constructor(
     readonly limit: number,
-    protected readonly reader: RingReader,
+    protected readonly ring: SharedRing,
   ) {}
 
   /** @param head read before. @param now clock time, read after the head. */
@@ -71,5 +71,34 @@ export abstract class SharedWindow {
    */
   protected grantBefore(head: number, wanted: number, windows: number): number {
     return (head + wanted - (windows + 1) * this.limit - 1) | 0
+  }
+}
+
+/** At most `limit` permits in any interval: the grant that is `limit` grants earlier must be at least that old. */
+export class SharedSliding extends SharedWindow {
+  /** Milliseconds, including the guard for jitter. */
+  readonly #memory: number
+
+  /** @param memory time for which a permit counts, in milliseconds. */
+  constructor(limit: number, memory: number, ring: SharedRing) {
+    super(limit, ring)
+    this.#memory = memory
+  }
+
+  readyAt(head: number, now: number, wanted: number, _others: number): number {
+    // Beyond the limit, each permit follows the one `limit` before it by one window.
+    const windows = this.windowsBefore(wanted)
+    const grant = this.grantBefore(head, wanted, windows)
+    return this.ring.timeAtHead(grant, head, now) + this.#memory * (windows + 1)
+  }
+
+  use(head: number, now: number): SharedUse {
+    const memory = this.#memory
+    const { count, oldest } = this.ring.recent(head, this.limit, now, time => now - time < memory)
+    return { used: count, resetIn: count === 0 ? 0 : oldest + memory - now }
+  }
+
+  countsFrom(now: number): number {
+    return now - this.#memory
   }
 }

@@ -1,6 +1,6 @@
 import type { Waiters } from '../../base/waiters.js'
-import type { Turns } from '../local/permit-queue.js'
-import type { PermitWaiter } from '../permit-waiter.js'
+import type { Turns } from '../local/local-permits.js'
+import type { PermitWaiter } from '../callers.js'
 
 /** Maximum number of threads in the queue. Further threads wait, too, but other threads do not wait for them. */
 const PLACES = 256
@@ -146,7 +146,7 @@ export class ThreadTurns implements Turns {
   /** Returns the places of other threads with an earlier first waiter. */
   #placesBefore(arrival: number): readonly number[] {
     const words = this.#words
-    if (Atomics.load(words, STANDING) === 0) return NOWHERE
+    if (Atomics.load(words, STANDING) === 0) return []
     const places: number[] = []
     for (let place = FIRST_PLACE; place < words.length; place += PLACE_WORDS) {
       const other = Atomics.load(words, place + ARRIVAL)
@@ -197,8 +197,6 @@ export class ThreadTurns implements Turns {
     return Math.floor(this.#now() * COARSE) | 0
   }
 }
-
-const NOWHERE: readonly number[] = []
 
 /** Whether one number is before another. Numbers wrap around, so their difference decides. */
 export function isBefore(one: number, other: number): boolean {

@@ -3,12 +3,13 @@ import type { PermitReservation } from '../../../src/engine/contract.js'
 import type { ReturnedPermits, Unit } from '../../../src/engine/limits/reservation.js'
 import type * as Errors from '../../../src/base/errors.js'
 import type * as LimiterErrorsModule from '../../../src/limits/limiter-errors.js'
-import type * as WaiterModule from '../../../src/limits/permit-waiter.js'
+import type * as WaiterModule from '../../../src/limits/callers.js'
 import type * as CallersModule from '../../../src/limits/remote/box-callers.js'
 import type * as OptionsModule from '../../../src/limits/remote/box-limiter-options.js'
-import type { EngineView } from '../../../src/limits/remote/engine-view.js'
+import { LatencyEstimator } from '../../../src/limits/remote/latency-estimator.js'
+import { Pace } from '../../../src/limits/remote/pace.js'
 import type * as MachineModule from '../../../src/limits/remote/reservation-machine.js'
-import type { PermitWaiter } from '../../../src/limits/permit-waiter.js'
+import type { PermitWaiter } from '../../../src/limits/callers.js'
 
 /** The modules under test, which may be a copy with a mistake in it. */
 export interface Modules {
@@ -109,7 +110,8 @@ export class MachineWorld implements Clock {
       gaveUp: () => this.#machine.left(),
     }
     this.#queue = new modules.callers.BoxCallers(this, owner, errors)
-    this.#machine = new modules.machine.ReservationMachine(this.#terms[0]!, this.#queue, view(), errors)
+    const pace = new NearPace(new LatencyEstimator())
+    this.#machine = new modules.machine.ReservationMachine(this.#terms[0]!, this.#queue, pace, errors)
   }
 
   now(): number {
@@ -171,7 +173,6 @@ export class MachineWorld implements Clock {
     const rel = (time: number): number => Math.max(time - this.#time, PAST)
     const place = (waiter: PermitWaiter): number => this.#callers.findIndex(one => one.waiter === waiter)
     const permits = (all: readonly ReturnedPermits[]): unknown => all.map(({ n, at }) => [n, rel(at)])
-    const { phase } = pace
     return JSON.stringify([
       due,
       call && [
@@ -184,9 +185,7 @@ export class MachineWorld implements Clock {
         call.terms === terms,
       ],
       this.#sent && [this.#sent.kind, rel(this.#sent.decidedAt)],
-      phase.name === 'quiet'
-        ? rel(phase.until)
-        : phase.name === 'behind' && reserved.all.indexOf(phase.instant),
+      pace.behind ? reserved.all.indexOf(pace.behind) : [rel(pace.until)],
       pace.unservedSince !== undefined && rel(pace.unservedSince),
       Math.max(rel(pace.seekAt), -1),
       outage && Math.max(rel(retryAt), -1),
@@ -436,16 +435,29 @@ export class MachineWorld implements Clock {
   }
 }
 
-/** An engine without latency. */
-function view(): EngineView {
-  const known = {
-    hold: ({ hold }: OptionsModule.BoxTerms) => hold,
-    hasMeasured: true,
-    part: () => 2,
-    rotation: () => 20,
-    roundTrip: 0,
-    learn: ({ earliest, latest }: PermitReservation) => ({ earliest, latest }),
-    noteUse: () => undefined,
+/** The pace for an engine without latency. */
+class NearPace extends Pace {
+  override hold({ hold }: OptionsModule.BoxTerms): number {
+    return hold
   }
-  return known as unknown as EngineView
+
+  override get hasMeasured(): boolean {
+    return true
+  }
+
+  override part(): number {
+    return 2
+  }
+
+  override rotation(): number {
+    return 20
+  }
+
+  override learn(answer: PermitReservation): PermitReservation {
+    return answer
+  }
+
+  override noteUse(): void {
+    // There is no delay to record.
+  }
 }

@@ -9,7 +9,7 @@ import {
 } from '../../../src/base/errors.js'
 import { BoxLimiters, type BoxLimiter } from '../../../src/limits/remote/box-limiter.js'
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
-import { ClockOffset } from '../../../src/limits/remote/clock-offset.js'
+import { ClockOffset } from '../../../src/limits/remote/pace.js'
 import type { Permit } from '../../../src/limits/permit.js'
 import type { ReservePermits } from '../../../src/engine/limits/reservation.js'
 import { memoryInUse } from '../../support/heap.js'

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import * as errors from '../../../src/base/errors.js'
 import * as limiterErrors from '../../../src/limits/limiter-errors.js'
-import * as waiter from '../../../src/limits/permit-waiter.js'
+import * as waiter from '../../../src/limits/callers.js'
 import * as callers from '../../../src/limits/remote/box-callers.js'
 import * as options from '../../../src/limits/remote/box-limiter-options.js'
 import * as machine from '../../../src/limits/remote/reservation-machine.js'

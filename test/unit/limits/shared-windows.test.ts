@@ -433,7 +433,7 @@ describe('even spacing that threads share', () => {
   test('continues soon when a thread was ended before it wrote what it had claimed', () => {
     const { clock, handle, thread } = scene({ limit: 4, per: '1m', window: 'smooth' })
     const one = thread()
-    expect(new SharedRing(handle.ring).claim(0, 2)).toBe(true)
+    expect(new SharedRing(handle.ring, 150).claim(0, 2)).toBe(true)
     expect(one.tryAcquire()).toBeUndefined()
     clock.advance(200)
     expect(one.tryAcquire()).toBeUndefined()
@@ -446,7 +446,7 @@ describe('even spacing that threads share', () => {
 test('grants of several that are not written are written by others, whichever is looked at first', () => {
   const { clock, handle, thread } = scene({ limit: 2, per: '1s' })
   const one = thread()
-  new SharedRing(handle.ring).claim(0, 2)
+  new SharedRing(handle.ring, 150).claim(0, 2)
   for (let look = 0; look < 4; look++) {
     expect(one.tryAcquire(2)).toBeUndefined()
     clock.advance(300)

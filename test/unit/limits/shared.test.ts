@@ -7,7 +7,7 @@ import type { Permit } from '../../../src/limits/permit.js'
 import { SharedLimiter } from '../../../src/limits/threads/shared-limiter.js'
 import { SharedRing } from '../../../src/limits/threads/shared-ring.js'
 import { ThreadTurns, TURNS_BYTES } from '../../../src/limits/threads/thread-turns.js'
-import { PermitWaiter } from '../../../src/limits/permit-waiter.js'
+import { PermitWaiter } from '../../../src/limits/callers.js'
 import { Waiters } from '../../../src/base/waiters.js'
 import { pass, settled } from '../../support/passing.js'
 
@@ -24,7 +24,7 @@ function queue(turns: ThreadTurns, ...wanted: number[]): Waiters<PermitWaiter> {
 describe('a ring in shared memory', () => {
   test('a grant that was claimed and not written has no time; what is written is not before its time', () => {
     const origin = systemClock.now() - 1000
-    const ring = new SharedRing(SharedRing.memory(4, origin))
+    const ring = new SharedRing(SharedRing.memory(4, origin), 150)
     expect(ring.timeOf((ring.head - 4) | 0)).toBe(origin)
     expect(ring.claim(0, 2)).toBe(true)
     expect(ring.claim(0, 1)).toBe(false)
@@ -36,7 +36,7 @@ describe('a ring in shared memory', () => {
   })
 
   test('a number that another thread has written in the meantime is not mistaken for a grant', () => {
-    const ring = new SharedRing(SharedRing.memory(4, systemClock.now() - 1000))
+    const ring = new SharedRing(SharedRing.memory(4, systemClock.now() - 1000), 150)
     ring.claim(0, 1)
     expect(ring.write(0, systemClock.now())).toBe(true)
     expect(ring.stamp(0, 1, systemClock.now())).toBe(false)
@@ -44,7 +44,7 @@ describe('a ring in shared memory', () => {
 
   test('a refund above a grant that is not yet written is used once it is written', () => {
     const origin = systemClock.now() - 1000
-    const ring = new SharedRing(SharedRing.memory(4, origin))
+    const ring = new SharedRing(SharedRing.memory(4, origin), 150)
     const [time, later] = [origin + 500, origin + 600]
     expect([ring.claim(0, 1), ring.claim(1, 1), ring.stamp(1, 1, later)]).toEqual([true, true, true])
     ring.refund(1, 1, later, origin)
@@ -55,7 +55,7 @@ describe('a ring in shared memory', () => {
 
   test('laps and numbers go round', () => {
     const origin = systemClock.now() - 1000
-    const ring = new SharedRing(SharedRing.memory(2, origin))
+    const ring = new SharedRing(SharedRing.memory(2, origin), 150)
     for (let grant = 0; grant < 1000; grant++) {
       expect(ring.claim(grant, 1)).toBe(true)
       expect(ring.timeOf(grant)).toBeUndefined()
