@@ -13,13 +13,12 @@ import type { Message } from './messages/message.js'
 import { registry } from './messages/registry.js'
 import type { Settings } from './options.js'
 import { PeakMemory } from './peak-memory.js'
-import { IdDigest, loadProgress, saveProgress, type Progress } from './progress.js'
+import { checkResumable, IdDigest, loadProgress, saveProgress, skipDone, type Progress } from './progress.js'
 import { reasonOf } from './reason.js'
 import { compareLocations, countsOf } from './report/comparison.js'
+import { Histogram } from './report/histogram.js'
 import { ProgressDisplay } from './report/progress-display.js'
 import type { Report } from './report/report.js'
-import { Tally } from './report/tally.js'
-import { skipDone, checkResumable } from './resume.js'
 import { SerialResult, type SerialMessage } from './serial.js'
 import { planKills } from './supervisor/kill-plan.js'
 import { Kills } from './supervisor/kills.js'
@@ -64,7 +63,7 @@ export class Run {
   readonly #kills: Kills
   readonly #serial = new SerialResult()
   readonly #digest = new IdDigest()
-  readonly #tally = new Tally()
+  readonly #lockWaits = new Histogram()
   readonly #deadLettered: number[] = []
   /** All locations that messages name, including those that no message should have changed. */
   readonly #mentioned = new Set<string>()
@@ -93,7 +92,9 @@ export class Run {
       kills: this.#kills,
       first: earlier?.lowWatermark ?? 0,
       onDone: (message, sequence, deadLettered) => this.#note(message, sequence, deadLettered),
-      onAcknowledged: acknowledgement => this.#tally.add(acknowledgement),
+      onAcknowledged: ({ waits }) => {
+        for (const wait of waits) this.#lockWaits.add(wait)
+      },
       onSettled: board && ((message, event) => board.settled(message, event)),
       placeOf: message => registry.placeOf(message),
       keepDeadLetter: letter => deadLetters.keep(letter),
@@ -172,10 +173,7 @@ export class Run {
     const all = source.batches()
     const messages = this.#earlier
       ? skipDone(all, this.#earlier, this.#digest, (message, sequence, deadLettered) => {
-          if (!deadLettered) {
-            this.#tally.skip()
-            board?.settled(message, ALREADY_APPLIED)
-          }
+          if (!deadLettered) board?.settled(message, ALREADY_APPLIED)
           this.#note(message, sequence, deadLettered)
         })
       : all
@@ -268,7 +266,8 @@ export class Run {
   #report(complete: boolean, seconds: number, locations: ReadonlyMap<string, LocationCounts>): Report {
     const { settings, source, findings } = this.#parts
     const differences = compareLocations(this.#serial.locations, locations)
-    const waits = this.#tally.lockWaits
+    const changes = changesOf(locations.values())
+    const settled = this.#done - this.#deadLettered.length
     return {
       engine: withoutSecrets(settings.engine),
       input: source.description,
@@ -279,14 +278,17 @@ export class Run {
       interrupted: !complete,
       seconds,
       perSecond: this.#supervisor.acknowledged / seconds,
-      ...changesOf(locations.values()),
-      ignored: this.#tally.ignored(locations.values()),
+      ...changes,
+      ignored: Math.max(0, settled - changes.created - changes.moved - changes.deleted),
       ...findings.summary,
       deadLettered: this.#deadLettered.length,
       redelivered: this.#supervisor.redelivered,
       alreadyApplied: this.#supervisor.alreadyApplied,
       kills: this.#kills.done,
-      lockWaitMs: { p50: waits.percentile(0.5) ?? null, p99: waits.percentile(0.99) ?? null },
+      lockWaitMs: {
+        p50: this.#lockWaits.percentile(0.5) ?? null,
+        p99: this.#lockWaits.percentile(0.99) ?? null,
+      },
       serial: this.#serial.totals,
       matchesSerial: differences.length === 0,
       differences: differences.slice(0, MAX_DIFFERENCES),

@@ -3,7 +3,7 @@ import { locationKey } from './domain/location.js'
 import type { LockInUse, LockUser } from './lock-in-use.js'
 import type { Outages } from './outages.js'
 import { RunStore, type Retry } from './run-store.js'
-import { unlockedStore } from './unlocked-store.js'
+import { unlockedStore } from './store.js'
 import type { QueueLimits } from './worker/train-queues.js'
 
 /** Name of the store for trains and locations. */

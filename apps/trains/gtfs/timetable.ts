@@ -5,7 +5,6 @@ import type { Feed } from './feed.js'
 import { servicesOn } from './service-days.js'
 import type { Stops } from './stops.js'
 import { readTable, type Row } from './table.js'
-import { secondsOf } from './time.js'
 import { timedStops, type StopTime, type TimedStop } from './trip.js'
 
 /** A trip with its stops in order, each with its times. */
@@ -126,4 +125,15 @@ function stopTimeOf(row: Row, stops: Stops): StopTime | Fault {
 
 function timeFault(column: string, got: string): Fault {
   return { kind: column, reason: `${column} must be a time such as 07:05:00, got ${kindOf(got)}` }
+}
+
+const TIME = /^(\d{1,3}):([0-5]\d):([0-5]\d)$/
+
+/**
+ * Returns the seconds after the start of the service day for a time such as `7:05:00`, `07:05:00` or, past midnight,
+ * `25:10:00`; undefined if it is invalid.
+ */
+function secondsOf(time: string): number | undefined {
+  const [, hours, minutes, seconds] = TIME.exec(time) ?? []
+  return seconds === undefined ? undefined : Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds)
 }

@@ -33,3 +33,11 @@ export function countsOf(location: LocationCounts = emptyLocation('')): Location
   const { created, deleted, arrived, departed } = location
   return { created, deleted, arrived, departed }
 }
+
+export function differenceText({ location, expected, found }: Difference): string {
+  return `${location}: expected ${countsText(expected)}; found ${countsText(found)}`
+}
+
+function countsText({ created, arrived, departed, deleted }: LocationCounts): string {
+  return `created ${created}, arrived ${arrived}, departed ${departed}, deleted ${deleted}`
+}

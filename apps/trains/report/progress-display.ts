@@ -1,5 +1,6 @@
 import { Presets, SingleBar } from 'cli-progress'
-import { RateMeter, shortDuration } from './rate-meter.js'
+import { shortDuration } from 'signalbox/reports'
+import { RateMeter } from './rate-meter.js'
 
 /** Interval between updates on a terminal, in milliseconds. */
 const BAR_INTERVAL = 100
@@ -46,7 +47,8 @@ export class ProgressDisplay {
   #show(): void {
     const done = this.#done()
     const rate = this.#meter.rate(performance.now(), done)
-    const left = this.#total === undefined || rate === 0 ? '?' : shortDuration((this.#total - done) / rate)
+    const left =
+      this.#total === undefined || rate === 0 ? '?' : shortDuration(((this.#total - done) / rate) * 1000)
     if (this.#bar) this.#bar.update(done, { rate: Math.round(rate), left })
     else this.#output.write(`${progressLine(done, this.#total, rate, left)}\n`)
   }

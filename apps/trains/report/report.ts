@@ -26,6 +26,7 @@ export interface Report extends FindingsSummary {
   readonly created: number
   readonly moved: number
   readonly deleted: number
+  /** Number of messages whose change no location counts. */
   readonly ignored: number
   readonly deadLettered: number
   /** Number of messages that were delivered again because their worker died. */

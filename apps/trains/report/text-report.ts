@@ -1,7 +1,7 @@
 import { columns } from '../../../src/cli/columns.js'
-import type { LocationCounts } from '../domain/location.js'
 import type { FindingsSummary, FoundKind } from '../input/findings.js'
 import { busiest } from './busiest.js'
+import { differenceText } from './comparison.js'
 import type { Report } from './report.js'
 
 /** Maximum number of locations in the table. */
@@ -83,10 +83,7 @@ function verdict(report: Report): readonly string[] {
   if (report.matchesSerial) return [`Every location agrees with the serial result${part}.`]
   return [
     'THE RESULT IS WRONG. The first locations that differ from the serial result:',
-    ...report.differences.map(
-      ({ location, expected, found }) =>
-        `  ${location}: expected ${counters(expected)}; found ${counters(found)}`,
-    ),
+    ...report.differences.map(difference => `  ${differenceText(difference)}`),
   ]
 }
 
@@ -114,8 +111,4 @@ function kindText({ file, lines, first }: FoundKind): string {
 
 function wait(duration: number | null): string {
   return duration === null ? 'none' : `${durations.format(duration)} ms`
-}
-
-function counters({ created, arrived, departed, deleted }: LocationCounts): string {
-  return `created ${created}, arrived ${arrived}, departed ${departed}, deleted ${deleted}`
 }
