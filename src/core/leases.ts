@@ -1,13 +1,6 @@
 import type { LockEvent } from '../base/diagnostics.js'
 import { sharedClaims } from '../engine/claim.js'
-import type {
-  Awaitable,
-  Engine,
-  LockRequest,
-  ReadOutcome,
-  SessionInfo,
-  SqlTransaction,
-} from '../engine/contract.js'
+import type { Awaitable, LockRequest, ReadOutcome, SqlTransaction } from '../engine/contract.js'
 import { UnavailableError, type Holder, type LostError } from '../base/errors.js'
 import { runtimeTimers } from '../base/runtime-timers.js'
 import type { ClaimSet } from './claims.js'
@@ -23,20 +16,9 @@ import {
   type Answer,
   type HeldStatus,
   type PendingRequest,
-  type RequestSession,
+  type QueueSession,
 } from './pending-request.js'
 import type { Requests } from './requests.js'
-
-/** The session of a local queue, as far as its leases need it. */
-export interface LeasesSession extends RequestSession {
-  /** The process of the box. */
-  readonly member: SessionInfo
-  readonly engine: Engine
-  readonly keeper: LeaseKeeper
-  /** Counts a lease as in use, until {@link leaseEnded}. */
-  leaseBegan(): void
-  leaseEnded(): void
-}
 
 /** The waiting callers of a local queue, as far as its leases need them. */
 export interface LeaseCallers {
@@ -56,7 +38,7 @@ export interface LeaseCallers {
  */
 export class Leases implements GrantOwner, LeaseOwner {
   readonly keeper: LeaseKeeper
-  readonly #session: LeasesSession
+  readonly #session: QueueSession
   readonly #set: ClaimSet
   readonly #events: LockEvents
   readonly #errors: LockErrors
@@ -78,7 +60,7 @@ export class Leases implements GrantOwner, LeaseOwner {
 
   /** @param places the maximum number of leases at once; Infinity if all claims are shared. */
   constructor(
-    session: LeasesSession,
+    session: QueueSession,
     set: ClaimSet,
     places: number,
     events: LockEvents,

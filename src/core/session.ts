@@ -19,7 +19,8 @@ import { Health } from './health.js'
 import { LeaseKeeper } from './lease-keeper.js'
 import type { LocalGrant } from './grant.js'
 import type { AcquireTerms } from './lock-options.js'
-import { LocalQueue, type QueueSession } from './local-queue.js'
+import { LocalQueue } from './local-queue.js'
+import type { HintReceiver, QueueSession, WaitingQueue } from './pending-request.js'
 import { SignOfLife } from './sign-of-life.js'
 import { DeadlockDetector } from './deadlocks.js'
 import { Watchers, type OnChange, type Watching } from './watchers.js'
@@ -50,14 +51,14 @@ export class Session implements Listener, QueueSession {
   /** Set while the box drains. Tasks that hold grants may still acquire more. */
   #draining: Error | undefined
   #queues = new Map<string, LocalQueue>()
-  /** Local queues that expect hints, by request ID. */
-  readonly #queued = new TransientMap<string, LocalQueue>()
+  /** The requests that are not granted yet, by their IDs. */
+  readonly #requested = new TransientMap<string, HintReceiver>()
   readonly #watchers: Watchers
   /** The keys that this box has to sweep, by the end of their claim windows. */
   readonly #toSweep = new Map<number, Set<string>>()
   /** Start of the heartbeat schedule that all waiters of this box share: clock time. */
   #heartbeatStart: number | undefined
-  #requests = 0
+  #requestNumber = 0
   #dropIdleAt = IDLE_QUEUES
   #idleTimer: Timer | undefined
   /** Number of leases in use, for a close that drains. */
@@ -85,7 +86,7 @@ export class Session implements Listener, QueueSession {
   }
 
   nextRequest(): string {
-    return `${this.id}.${(++this.#requests).toString(36)}`
+    return `${this.id}.${(++this.#requestNumber).toString(36)}`
   }
 
   /** The queue of all local callers with this claim set. */
@@ -103,18 +104,18 @@ export class Session implements Listener, QueueSession {
    * All local queues with waiters. A queue that was created for a single caller or batch counts only once it has sent
    * its request.
    */
-  *waitingQueues(): Generator<LocalQueue> {
+  *waitingQueues(): Generator<WaitingQueue> {
     for (const queue of this.#queues.values()) if (queue.waiting) yield queue
-    for (const queue of this.#queued.values())
+    for (const { queue } of this.#requested.values())
       if (this.#queues.get(queue.set.signature) !== queue && queue.waiting) yield queue
   }
 
-  expectWake(id: string, queue: LocalQueue): void {
-    this.#queued.set(id, queue)
+  expectHints(id: string, receiver: HintReceiver): void {
+    this.#requested.set(id, receiver)
   }
 
-  forgetWake(id: string): void {
-    this.#queued.delete(id)
+  forgetHints(id: string): void {
+    this.#requested.delete(id)
   }
 
   /**
@@ -257,12 +258,12 @@ export class Session implements Listener, QueueSession {
   }
 
   wake(id: string): void {
-    this.#queued.get(id)?.wake(id)
+    this.#requested.get(id)?.wake()
   }
 
   lost(id: string, cause?: Error): void {
-    const queue = this.#queued.get(id)
-    if (queue) queue.lost(id)
+    const request = this.#requested.get(id)
+    if (request) request.lost()
     else this.keeper.onLostHint(id, cause)
   }
 
