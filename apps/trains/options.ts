@@ -29,7 +29,6 @@ interface PlainOptions {
   readonly log?: string
 }
 
-/** The settings of a run, from the command line. */
 export interface Settings extends PlainOptions {
   /** The input: a timetable, or messages as lines of JSON (`-` for standard input). */
   readonly input:
@@ -43,7 +42,6 @@ export interface Settings extends PlainOptions {
         readonly speed: number | undefined
       }
     | { readonly kind: 'messages'; readonly path: string }
-  /** Number of workers to kill. */
   readonly kill: number
   /** Minimum time that a message keeps its locks for viewers, in milliseconds; 0: only as long as it needs them. */
   readonly dwell: number
@@ -98,7 +96,6 @@ ${statuses}
 
 The classic limits are --lock-wait 10ms --lease 2m --lock-tries 10 --attempts 3.`
 
-/** Returns the command line of the train tracker. */
 export function trainsCommand(): Command {
   return applicationCommand('signalbox trains')
     .description(

@@ -13,7 +13,6 @@ const ANY_RUN = 'any'
 export interface Progress {
   /** The name of the run: see `RunStore`. */
   readonly run: string
-  /** The description of the input. */
   readonly input: string
   /** All messages below this sequence number are done. The first message of the input has number 0. */
   readonly lowWatermark: number
@@ -36,18 +35,14 @@ export function saveProgress(tracker: Pick<Tracker, 'store'>, progress: Progress
 
 /** Identifies a sequence of IDs, so that a run is not resumed with another input. */
 export class IdDigest {
-  #value = 0x811c9dc5
-
-  get value(): number {
-    return this.#value
-  }
+  value = 0x811c9dc5
 
   add(id: string): void {
     for (let index = 0; index < id.length; index++) {
-      this.#value = Math.imul(this.#value ^ id.charCodeAt(index), 0x01000193)
+      this.value = Math.imul(this.value ^ id.charCodeAt(index), 0x01000193)
     }
     // Separates the IDs: without this, `a`, `bc` and `ab`, `c` would have the same digest.
-    this.#value = Math.imul(this.#value ^ 0xff, 0x01000193) >>> 0
+    this.value = Math.imul(this.value ^ 0xff, 0x01000193) >>> 0
   }
 }
 

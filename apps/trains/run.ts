@@ -33,10 +33,8 @@ import { ALREADY_APPLIED } from './worker/message-processor.js'
  */
 const SAVE_INTERVAL = 1000
 
-/** Maximum number of differing locations in the report. */
 const MAX_DIFFERENCES = 10
 
-/** Number of locations that are read at a time for the report. */
 const READ_BATCH = 64
 
 export interface RunParts {

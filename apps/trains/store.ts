@@ -6,13 +6,11 @@ export interface TransactionOptions {
   readonly id: readonly TransactionPart[]
   readonly wait: number
   readonly lease: number
-  /** Time for which the store remembers the IDs. */
   readonly retention: number
   /** The label that `inspect` shows for the transaction's locks. Default: the label of the box. */
   readonly label?: string | undefined
 }
 
-/** A transaction of several messages. */
 export interface MessagesTransaction extends Transaction {
   /** Whether the message with this ID is already committed, and must be skipped. */
   committed(id: string): boolean

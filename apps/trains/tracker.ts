@@ -6,7 +6,6 @@ import { RunStore, type Retry } from './run-store.js'
 import { unlockedStore } from './store.js'
 import type { QueueLimits } from './worker/train-queues.js'
 
-/** Name of the store for trains and locations. */
 const STORE = 'trains'
 
 /**
@@ -45,7 +44,6 @@ export interface Tracker {
   claimRun(): Promise<boolean>
   /** Releases at once the locks that the session of a dead process held. */
   revoke(session: string): Promise<void>
-  /** Returns the locations whose locks are in use now. */
   locks(): Promise<readonly LockInUse[]>
   close(): Promise<void>
 }

@@ -44,7 +44,6 @@ export class Network {
     return station === undefined ? this.#names.get(location) || location : this.#stationNames[station]!
   }
 
-  /** Records that a train went from one station to another. */
   passed(from: number, to: number): void {
     const track = trackName(from, to)
     if (this.#isKnown || from === to || this.#tracks.has(track) || this.#tracks.size >= MAX_TRACKS) return

@@ -9,7 +9,6 @@ import { reasonOf } from '../reason.js'
 
 /** A feed: its files in a folder or zip archive, and the listener for their faults. */
 export interface Feed {
-  /** The path as the caller gave it. */
   readonly path: string
   readonly findings: FindingsListener
   has(file: string): boolean

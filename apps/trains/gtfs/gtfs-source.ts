@@ -10,7 +10,6 @@ import { readTimetable, type Trip } from './timetable.js'
 
 const SECONDS_A_DAY = 24 * 60 * 60
 
-/** Number of messages in a batch. */
 const BATCH = 256
 
 /** The trips of a feed to run, and the number of days. */
@@ -55,7 +54,6 @@ export async function openTimetable(
   }
 }
 
-/** Returns the distinct sequences of locations at which trips stop. */
 function patternsOf(timetable: readonly Trip[]): readonly (readonly string[])[] {
   const patterns = new Map<string, readonly string[]>()
   for (const { stops } of timetable) {

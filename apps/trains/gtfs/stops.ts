@@ -16,7 +16,6 @@ interface Stop {
   readonly parent: string
 }
 
-/** The stops of a feed and the locations that they belong to. */
 export class Stops {
   readonly #stops: ReadonlyMap<string, Stop>
   readonly #kind: LocationKind
@@ -46,12 +45,10 @@ export class Stops {
     return station
   }
 
-  /** Returns the place of a stop or station; undefined if stops.txt has none. */
   placeOf(stop: string): Place | undefined {
     return this.#stops.get(stop)?.place
   }
 
-  /** Returns the names of all stops and stations, by ID. */
   names(): ReadonlyMap<string, string> {
     return new Map([...this.#stops].map(([id, stop]) => [id, stop.name]))
   }

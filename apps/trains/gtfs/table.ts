@@ -6,7 +6,6 @@ import { name } from '../messages/field.js'
 import { reasonOf } from '../reason.js'
 import type { Feed } from './feed.js'
 
-/** A line of a table. */
 export class Row {
   readonly line: number
   readonly #feed: Feed
@@ -27,7 +26,6 @@ export class Row {
     return this.#record[this.#places.get(column) ?? -1]?.trim() ?? ''
   }
 
-  /** Returns the fault of the ID in a column; undefined if the ID is valid. */
   idFault(column: string): Fault | undefined {
     const checked = name(this.value(column))
     return 'refused' in checked ? { kind: column, reason: `${column} ${checked.refused}` } : undefined

@@ -7,7 +7,6 @@ import type { Stops } from './stops.js'
 import { readTable, type Row } from './table.js'
 import { timedStops, type StopTime, type TimedStop } from './trip.js'
 
-/** A trip with its stops in order, each with its times. */
 export interface Trip {
   readonly id: string
   readonly stops: readonly TimedStop[]
@@ -102,7 +101,6 @@ async function addStopTimes(trips: ReadonlyMap<string, TripLines>, feed: Feed, s
   }
 }
 
-/** Returns the content of a line, or its fault. */
 function stopTimeOf(row: Row, stops: Stops): StopTime | Fault {
   const fault = row.idFault('stop_id')
   if (fault) return fault

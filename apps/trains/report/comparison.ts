@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { emptyLocation, type LocationCounts } from '../domain/location.js'
 
-/** A location that differs from the serial result. */
 export interface Difference {
   readonly location: string
   readonly expected: LocationCounts

@@ -54,7 +54,6 @@ export class ProgressDisplay {
   }
 }
 
-/** Returns the progress of a run as one line. */
 export function progressLine(done: number, total: number | undefined, rate: number, left: string): string {
   const of = total === undefined ? '' : ` of ${total}`
   const remaining = total === undefined ? '' : `, ${left} left`

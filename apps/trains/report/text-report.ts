@@ -4,7 +4,6 @@ import { busiest } from './busiest.js'
 import { differenceText } from './comparison.js'
 import type { Report } from './report.js'
 
-/** Maximum number of locations in the table. */
 const MAX_ROWS = 10
 
 const numbers = new Intl.NumberFormat('en-US')
@@ -77,7 +76,6 @@ function kills(report: Report): readonly string[] {
   ]
 }
 
-/** Returns the comparison with the serial result as lines of text. */
 function verdict(report: Report): readonly string[] {
   const part = report.interrupted ? ' so far; --resume continues' : ''
   if (report.matchesSerial) return [`Every location agrees with the serial result${part}.`]
