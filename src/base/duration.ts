@@ -9,7 +9,6 @@ export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 const MILLISECONDS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const TEXT = /^(.*?)(ms|s|m|h|d)$/s
 
-/** The bounds of an option, both included, in milliseconds. */
 export interface DurationBounds {
   min: number
   max: number

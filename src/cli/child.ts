@@ -5,7 +5,6 @@ import { systemClock, type Timer } from '../base/clock.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
 
-/** Signals that are forwarded to the command. */
 const FORWARDED: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2']
 
 /** A command that is run for the user, with this process's standard streams and its signals. */

@@ -10,13 +10,11 @@ export function engineOption(): Option {
   return new Option('--engine <url>', 'where the locks are, such as file:./locks').env('SIGNALBOX_URL')
 }
 
-/** The options of a subcommand that uses an engine and can print JSON. */
 export interface EngineOptions {
   engine?: string
   json?: boolean
 }
 
-/** Options for opening the box of a command. */
 interface Use {
   /** Whether to create a missing folder. A command that only reads rejects it: its path is probably a typo. */
   readonly creates?: boolean

@@ -11,7 +11,6 @@ export const EXIT = {
   signal: 128,
 } as const
 
-/** The exit statuses as `--help` shows them. */
 export const EXIT_TEXT = `
 Exit status:
   0    done

@@ -56,7 +56,6 @@ export function addLimit(program: Command, terminal: Terminal): void {
   })
 }
 
-/** Waits for a permit, runs the command and returns its status. */
 async function runLimited(
   box: Box,
   name: string,
@@ -76,7 +75,6 @@ async function runLimited(
   return status
 }
 
-/** Copies the lines of standard input at the rate. */
 async function filter(
   box: Box,
   name: string,

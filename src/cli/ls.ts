@@ -61,7 +61,6 @@ function line(key: string, state: string, party: Party): string[] {
   ]
 }
 
-/** Renders a claim. */
 function claimText(claim: Claim): string {
   return claim.mode === 'permits' ? `${claim.permits} of ${claim.max}` : claim.mode
 }
@@ -131,7 +130,7 @@ export function limiterTable(reports: readonly LimiterReport[]): string {
 }
 
 /** Renders a limiter as a line of JSON. Durations are whole milliseconds. */
-export function limiterLine({ name: limiter, key, limits, pausedFor, waiting }: LimiterReport): string {
+function limiterLine({ name: limiter, key, limits, pausedFor, waiting }: LimiterReport): string {
   const whole = limits.map(limit => ({ ...limit, resetIn: Math.round(limit.resetIn) }))
   return `${printableJson({ limiter, key, limits: whole, pausedFor: Math.round(pausedFor), waiting })}\n`
 }

@@ -73,7 +73,6 @@ export function addRun(program: Command, { stderr }: Terminal): void {
   })
 }
 
-/** Runs the command while holding its locks, and returns its status. */
 async function runUnder(
   box: Box,
   command: readonly string[],

@@ -5,7 +5,6 @@ import { EXIT } from './exit-status.js'
 import { printableJson } from '../base/printable.js'
 import type { Terminal } from './terminal.js'
 
-/** Options for running a command under a grant. */
 export interface WorkOptions {
   /** The environment variable that passes its token. */
   readonly fenceEnv: string
@@ -69,12 +68,10 @@ const AFTERMATH = {
   unrecorded: 'the command has run, and may run again for its slot',
 } as const
 
-/** Details of a failure after the command had run. */
 export function failureOf(error: unknown, more: object = {}): Readonly<Record<string, unknown>> {
   return { message: error instanceof Error ? error.message : String(error), ...more }
 }
 
-/** The surroundings of a command. */
 export interface Surroundings {
   readonly report: Report
   /** Aborts when a signal asks this process to end. While the command runs, it gets the signal too. */

@@ -47,7 +47,6 @@ function currentFrames(): readonly Frame[] {
 export class DeadlockDetector {
   readonly #active = new TransientMap<Frame, true>()
 
-  /** Calls `task`, which holds the grant. */
   async run<T>(set: ClaimSet, grant: LocalGrant, task: () => Promise<T>): Promise<T> {
     const frame = new Frame(storage.getStore(), set, grant)
     this.#active.set(frame, true)
@@ -68,7 +67,6 @@ export class DeadlockDetector {
     return currentFrames().some(frame => frame.grant === grant)
   }
 
-  /** Whether the calling task holds a grant. */
   inside(): boolean {
     return this.#held().length > 0
   }

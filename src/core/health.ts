@@ -13,7 +13,6 @@ export interface BoxState {
   readonly reason: Error | undefined
 }
 
-/** Tracks the state of a box, and publishes its changes. */
 export class Health {
   readonly #box: BoxEvent
   readonly #ping: () => Promise<unknown>
@@ -34,7 +33,6 @@ export class Health {
     this.#ping = ping
   }
 
-  /** The box has joined its engine. */
   begin(): void {
     this.#become('ready', undefined)
   }
@@ -50,7 +48,6 @@ export class Health {
     return this.#state
   }
 
-  /** Updates the state when this answer arrives. */
   watch(answer: Promise<unknown>): void {
     void answer.then(this.#answered, this.#failed)
   }

@@ -6,11 +6,10 @@ import { AbortedError, TimedOutError, type Holder } from '../base/errors.js'
 import { Waiters, type WaitersOwner } from '../base/waiters.js'
 import type { ClaimSet } from './claims.js'
 import type { LocalGrant } from './grant.js'
-import { Leases, type LeaseCallers } from './leases.js'
+import { Leases, LockWaiter, type LeaseCallers } from './leases.js'
 import { LockErrors } from './lock-errors.js'
 import { LockEvents } from './lock-events.js'
 import type { AcquireTerms } from './lock-options.js'
-import { LockWaiter } from './lock-waiter.js'
 import {
   isStatus,
   type Answer,
@@ -31,7 +30,6 @@ const MIN_WAIT = 1
 export class LocalQueue implements LeaseCallers, RequestOwner, WaitersOwner<LockWaiter> {
   readonly clock: Clock
   readonly errors: LockErrors
-  /** Publishes events about its requests and grants. */
   readonly events: LockEvents
   readonly leases: Leases
   readonly #requests: Requests
@@ -79,7 +77,6 @@ export class LocalQueue implements LeaseCallers, RequestOwner, WaitersOwner<Lock
     return this.#requests.oldest?.order ?? Infinity
   }
 
-  /** The grant if it is available without waiting, else undefined. */
   attempt(request: AcquireTerms, event?: LockEvent): Awaitable<LocalGrant | undefined> {
     const refusal = this.#session.refusal()
     if (refusal) throw refusal
@@ -123,7 +120,6 @@ export class LocalQueue implements LeaseCallers, RequestOwner, WaitersOwner<Lock
     })
   }
 
-  /** Waits for the caller's turn, and returns the grant. */
   acquire(request: AcquireTerms, event?: LockEvent): Promise<LocalGrant> {
     const refusal = this.#session.refusal()
     if (refusal) return Promise.reject(refusal)
@@ -242,7 +238,6 @@ export class LocalQueue implements LeaseCallers, RequestOwner, WaitersOwner<Lock
     return mayEnd ? tracedToCaller(waiting) : waiting
   }
 
-  /** Whether the queue may send one more request. */
   #mayRequest(): boolean {
     return !this.leases.areTaken(this.#requests.size) && this.#requests.mayAdd
   }
@@ -283,7 +278,6 @@ export class LocalQueue implements LeaseCallers, RequestOwner, WaitersOwner<Lock
       this.#requests.drop(newest)
   }
 
-  /** The newest request if there are more requests than callers. */
   #newestSurplus(): PendingRequest | undefined {
     // mutant: leave-cancels-others
     return this.#requests.size > this.#waiters.callers ? this.#requests.newest : undefined

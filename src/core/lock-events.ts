@@ -13,7 +13,6 @@ import type { ClaimSet } from './claims.js'
 import { tokenOf } from './grant.js'
 import type { Lease, LeaseUser } from './lease.js'
 
-/** The box whose locks the events are about. */
 interface Source {
   readonly id: string
   readonly engine: Engine
@@ -82,7 +81,6 @@ export class LockEvents {
       channels.lost.publish({ ...this.#end(lease, user), error: lease.loss! } satisfies LostEvent)
   }
 
-  /** The event for the end of a user's turn. */
   #end({ number }: Lease, { turn, grantedAt }: LeaseUser): ReleasedEvent {
     // The time is unknown for a turn that was granted before there was a subscriber.
     const held = grantedAt === undefined ? 0 : this.#source.clock.now() - grantedAt
@@ -105,7 +103,6 @@ export class LockEvents {
   }
 }
 
-/** Whether grants or their ends have a subscriber. */
 function grantsAreObserved(): boolean {
   const { granted, released, releaseFailed, lost } = channels
   return (

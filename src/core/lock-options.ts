@@ -39,13 +39,11 @@ const MAX_LABEL_LENGTH = 200
 
 /** The checked options of a request that its local queue uses; times in milliseconds. */
 export interface AcquireTerms {
-  /** Maximum wait; Infinity for no limit. */
   readonly wait: number
   readonly lease: number
   readonly renew: boolean
   readonly label: string | undefined
   readonly signal: AbortSignal | undefined
-  /** Whether to take the keys from their holders. */
   readonly steal?: boolean | undefined
   /** Whether the caller asked for a nested grant if its task holds the keys. */
   readonly reentrant?: boolean | undefined
@@ -55,7 +53,6 @@ export interface AcquireTerms {
   readonly before?: Promise<void> | undefined
 }
 
-/** All checked options of a lock request. */
 export interface CheckedOptions extends AcquireTerms {
   readonly reentrant: boolean
   readonly ownRequest: boolean

@@ -42,7 +42,6 @@ type QueuedStatus = RequestStatus & { readonly state: 'queued' }
 
 /** Receives the engine's hints about a request that is not granted yet. */
 export interface HintReceiver {
-  /** The local queue that has sent the request. */
   readonly queue: WaitingQueue
   /** The engine may have reserved the keys for it. */
   wake(): void
@@ -53,7 +52,6 @@ export interface HintReceiver {
 /** The session of a local queue, as far as the queue, its requests and its leases need it. */
 export interface QueueSession {
   readonly id: string
-  /** The process of the box. */
   readonly member: SessionInfo
   readonly engine: Engine
   readonly clock: Clock
@@ -87,11 +85,9 @@ export interface QueueSession {
 export interface WaitingQueue {
   readonly set: ClaimSet
   readonly errors: LockErrors
-  /** Whether a local caller still waits. */
   readonly waiting: boolean
   /** Of two waiting queues, the one with the lower order sent its request first. Infinity if it has no request. */
   readonly order: number
-  /** Rejects all waiters. */
   failAll(error: Error): void
 }
 
@@ -104,7 +100,6 @@ export interface RequestOwner extends WaitingQueue {
   /** If it has more requests than callers, stops the newest ones. */
   dropAllSurplus(): void
   granted(pending: PendingRequest, status: HeldStatus): void
-  /** The engine no longer has the request. */
   gone(pending: PendingRequest): void
   /** The request failed, and is not sent again. */
   requestFailed(pending: PendingRequest, error: Error): void
@@ -156,7 +151,6 @@ export class PendingRequest implements CoveredRequest, HintReceiver {
     session.expectHints(request.id, this)
   }
 
-  /** Handles the answer to the last operation about it, when it arrives. */
   follow(answer: Awaitable<Answer>): void {
     if (!(answer instanceof Promise)) return this.arrived(answer)
     answer.then(
@@ -207,7 +201,6 @@ export class PendingRequest implements CoveredRequest, HintReceiver {
     return this.#state === 'queued'
   }
 
-  /** Whether the engine has queued it. */
   get hasWaited(): boolean {
     return this.#lastQueued !== undefined
   }
@@ -317,7 +310,6 @@ export class PendingRequest implements CoveredRequest, HintReceiver {
     return this.wait > LONG_WAIT ? this.wait - LAST_LOOK : Infinity
   }
 
-  /** Time until its next heartbeat, in milliseconds. */
   #untilHeartbeat(): number {
     const within = heartbeatWithin(this)
     if (within === HEARTBEAT_INTERVAL) return this.#session.untilHeartbeat()

@@ -77,7 +77,6 @@ export class Requests {
     if (isQueued) pending.cancelInEngine()
   }
 
-  /** Removes all requests, and cancels them in the engine. */
   dropAll(): void {
     for (const pending of [...this.#pending]) this.drop(pending)
   }

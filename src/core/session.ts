@@ -35,7 +35,6 @@ const DROP_DELAY_EACH = 0.01
 /** Claim windows that end within this time of each other are swept together, in milliseconds. */
 const WINDOW_STEP = CLAIM_WINDOW / 10
 
-/** The lease of a ping, in milliseconds. */
 const PING_LEASE = 5000
 
 /** The engine session of a box, with its local queues, lease keeper and watchers, which receive the engine's hints. */
@@ -222,7 +221,6 @@ export class Session implements Listener, QueueSession {
     )
   }
 
-  /** Sends an operation, and waits for the outcome. */
   async submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>> {
     return this.send(operation)
   }
@@ -333,7 +331,6 @@ export class Session implements Listener, QueueSession {
   }
 }
 
-/** Whether requests or their refusals have a subscriber. */
 function isObserved(): boolean {
   return channels.requested.hasSubscribers || channels.lockRefused.hasSubscribers
 }

@@ -12,21 +12,18 @@ const MAX_KEYS = 64
  */
 export type OnChange = (version?: number) => void
 
-/** A watcher of a key. */
 export interface Watching {
   /** Schedules another read, because its user could not read the key. False: the session has ended. */
   readAgain(): boolean
   stop(): void
 }
 
-/** The watchers of one key. */
 interface Watch {
   readonly tasks: Set<OnChange>
   /** Settles when the engine has accepted the watch. */
   readonly begun: Promise<undefined>
 }
 
-/** Sends an operation to the engine. */
 type Send = <O extends Operation>(operation: O) => Awaitable<OutcomeOf<O>>
 
 /**
@@ -80,7 +77,6 @@ export class Watchers {
     return { readAgain, stop }
   }
 
-  /** Handles the engine's hint that a key has changed. */
   changed(key: string): void {
     this.#notify(key)
   }
@@ -107,7 +103,6 @@ export class Watchers {
     return watch
   }
 
-  /** @returns whether the watch existed */
   #forget(key: string, watch: Watch): boolean {
     if (this.#watches.get(key) !== watch) return false
     this.#watches.delete(key)

@@ -185,7 +185,6 @@ export class Redlock extends EventEmitter {
     }
   }
 
-  /** @throws ExecutionError when most servers had another value */
   async #byValue(resources: readonly string[], succeeds: Promise<boolean>): Promise<void> {
     if (await succeeds) return
     throw this.#failed(changed(resources))
@@ -269,7 +268,6 @@ function changed(resources: readonly string[]): Error {
   return new ResourceLockedError(`the lock of ${resources.join(', ')} has ended or changed hands`)
 }
 
-/** Resolves when the grant is lost. */
 function lossOf(grant: Grant): Promise<undefined> {
   const { signal } = grant
   return new Promise(resolve => {

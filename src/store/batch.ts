@@ -11,13 +11,11 @@ import { fullKey, Overlay, OverlayTransaction } from './transaction.js'
 import { decode } from './value.js'
 import type { HeldCommit, HeldValues, Values } from './values.js'
 
-/** A member with its keys. */
 interface Named {
   readonly member: Member
   readonly keys: readonly string[]
   /** The store key of each key. */
   readonly full: ReadonlyMap<string, string>
-  /** The IDs of its parts. */
   readonly ids: readonly RecordedId[]
   /** The versions that the naming function has read, by store key. */
   readonly basis: ReadonlyMap<string, number>
@@ -48,7 +46,6 @@ interface Done extends Confirmed {
   readonly record: readonly RecordedId[]
 }
 
-/** The members whose tasks have succeeded, and those to retry. */
 interface Worked {
   readonly done: readonly Done[]
   readonly again: readonly Member[]
@@ -61,7 +58,6 @@ interface Reading {
   readonly answer: Promise<ReadOutcome>
 }
 
-/** Receives the progress of a batch. */
 export interface Progress {
   /** The locks are held, and the tasks are about to be called. */
   granted(): void

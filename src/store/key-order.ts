@@ -3,11 +3,9 @@ import type { Clock, Timer } from '../base/clock.js'
 /** Maximum time for which a transaction whose request was sent delays the later ones, in milliseconds. */
 const MAX_DELAY = 250
 
-/** The turn of one transaction. */
 export interface Turn {
   /** Settles when all earlier turns have ended; undefined if there are none. */
   readonly before: Promise<void> | undefined
-  /** Ends the turn, so that later transactions continue. */
   readonly end: () => void
 }
 

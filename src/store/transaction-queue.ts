@@ -7,9 +7,7 @@ import { titleOf, type Member } from './member.js'
 import type { Values } from './values.js'
 import { runtimeTimers } from '../base/runtime-timers.js'
 
-/** How transactions of one process may share locks and a commit. */
 export interface GroupOptions {
-  /** Maximum number of transactions in one batch. */
   readonly maxSize: number
   /** Time after which a batch commits and leaves its remaining tasks to the next one, in milliseconds. */
   readonly maxTime: number
@@ -49,10 +47,8 @@ export class TransactionQueue {
   #putAhead = 0
   /** Number of batches that wait or run. */
   #batches = 0
-  /** Number of batches that have ever begun. */
   #begun = 0
 
-  /** @param group undefined: each transaction on its own. */
   constructor(session: Session, values: Values, prefix: string, group: GroupOptions | undefined) {
     this.#session = session
     this.#batch = new Batch(session, values, prefix, group?.maxTime ?? Infinity)

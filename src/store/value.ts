@@ -1,5 +1,12 @@
 import { DamagedValueError, InvalidArgumentError, shown } from '../base/errors.js'
 
+/** A value with its version. */
+export interface StoreEntry<T = unknown> {
+  readonly value: T
+  /** The version of its last change. It is never used again, even after a deletion. */
+  readonly version: number
+}
+
 /**
  * Encodes a value as JSON text.
  * @throws InvalidArgumentError for values that JSON can't represent: undefined, functions, bigints, cycles.

@@ -18,7 +18,6 @@ export interface Values {
   readonly checksOnlyLocked: boolean
   /** Whether a commit can be part of the caller's transaction. */
   readonly join: boolean
-  /** Reads without locks. */
   read(what: ReadSet): Promise<ReadOutcome>
   /**
    * Lists keys.
@@ -48,5 +47,4 @@ export interface HeldValues {
   commit(commit: HeldCommit, within: SqlTransaction | undefined): Promise<CommitOutcome>
 }
 
-/** A commit under locks that are held. */
 export type HeldCommit = Pick<Commit, 'expect' | 'writes' | 'record' | 'retention'>

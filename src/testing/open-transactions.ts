@@ -21,7 +21,6 @@ import { executeIn, type CallersTransaction } from './box-statement.js'
  */
 const LOCKED_FOR = 2000
 
-/** The listener of a session that has no requests. */
 const NOBODY: Listener = {
   wake: () => undefined,
   lost: () => undefined,
@@ -130,12 +129,10 @@ export class OpenTransactions {
     return { ...status, holder: { session, host, pid, label, age: this.#clock.now() - part.since } }
   }
 
-  /** Whether an open transaction has locked values of a commit. */
   isLocked(commit: Commit): boolean {
     return this.#locking(commit) !== undefined
   }
 
-  /** Returns another transaction that has locked a value of the commit. */
   #locking(commit: Commit, within?: CallersTransaction): Part | undefined {
     const keys = valuesOf(commit)
     return [...this.#parts].find(

@@ -30,7 +30,6 @@ interface ChangeJson {
   ids?: Record<string, number>
 }
 
-/** Encodes a record as JSON text. */
 export function recordText(record: KeyRecord): string {
   const { value, version, token, ids, decided, until, stamp } = record
   const json: RecordJson = {
