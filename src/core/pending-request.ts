@@ -1,6 +1,5 @@
 import type { Clock, Timer } from '../base/clock.js'
 import {
-  HEARTBEAT_INTERVAL,
   heartbeatWithin,
   placeTtl,
   type Awaitable,
@@ -67,8 +66,6 @@ export interface QueueSession {
   /** Passes on the hints for this request, until {@link forgetHints}. */
   expectHints(id: string, receiver: HintReceiver): void
   forgetHints(id: string): void
-  /** Time until the next heartbeat of a waiter, in milliseconds. */
-  untilHeartbeat(): number
   /** Sends an operation. An engine in this process answers at once. */
   send<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
   /**
@@ -311,10 +308,8 @@ export class PendingRequest implements CoveredRequest, HintReceiver {
   }
 
   #untilHeartbeat(): number {
-    const within = heartbeatWithin(this)
-    if (within === HEARTBEAT_INTERVAL) return this.#session.untilHeartbeat()
     // The engine may have counted its time since it was sent. Callers that came later may wait longer.
-    return within - (this.#session.clock.now() - this.sentAt)
+    return heartbeatWithin(this) - (this.#session.clock.now() - this.sentAt)
   }
 
   #checkInAfter(delay: number): void {

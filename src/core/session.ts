@@ -55,8 +55,6 @@ export class Session implements Listener, QueueSession {
   readonly #watchers: Watchers
   /** The keys that this box has to sweep, by the end of their claim windows. */
   readonly #toSweep = new Map<number, Set<string>>()
-  /** Start of the heartbeat schedule that all waiters of this box share: clock time. */
-  #heartbeatStart: number | undefined
   #requestNumber = 0
   #dropIdleAt = IDLE_QUEUES
   #idleTimer: Timer | undefined
@@ -115,18 +113,6 @@ export class Session implements Listener, QueueSession {
 
   forgetHints(id: string): void {
     this.#requested.delete(id)
-  }
-
-  /**
-   * For engines that keep no signs. Returns the time until the next heartbeat of a waiter, from half an interval to a
-   * whole one, in milliseconds. All waiters of the box follow one schedule with two heartbeats in an interval, so that
-   * they share messages.
-   */
-  untilHeartbeat(): number {
-    const now = this.clock.now()
-    this.#heartbeatStart ??= now
-    const left = HEARTBEAT_INTERVAL - ((now - this.#heartbeatStart) % HEARTBEAT_INTERVAL)
-    return left < HEARTBEAT_INTERVAL / 2 ? left + HEARTBEAT_INTERVAL / 2 : left
   }
 
   refusal(): Error | undefined {
@@ -198,7 +184,7 @@ export class Session implements Listener, QueueSession {
     }
   }
 
-  /** Sends an operation. An engine in this process answers at once. Rejects once the session has ended. */
+  /** Rejects once the session has ended. */
   send<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>> {
     if (this.ending) return Promise.reject(this.ending)
     const outcome = this.engine.submit(operation)
@@ -206,11 +192,6 @@ export class Session implements Listener, QueueSession {
     return outcome
   }
 
-  /**
-   * Removes an unused request or grant from the engine, see {@link retryUntilExpired}.
-   * @param lease how long the engine keeps it without a renewal, in milliseconds.
-   * @param isCovered whether signs keep it beyond its lease, so that it must be removed whenever the engine is back.
-   */
   cleanUp(operation: Cancel | Release, lease: number, isCovered = false): void {
     void retryUntilExpired(
       () => this.send(operation),
