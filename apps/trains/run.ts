@@ -12,7 +12,7 @@ import type { Log } from './log/log.js'
 import type { Message } from './messages/message.js'
 import { registry } from './messages/registry.js'
 import type { Settings } from './options.js'
-import { PeakMemory } from './peak-memory.js'
+import { measurePeakMemory } from './peak-memory.js'
 import { checkResumable, IdDigest, loadProgress, saveProgress, skipDone, type Progress } from './progress.js'
 import { reasonOf } from './reason.js'
 import { compareLocations, countsOf } from './report/comparison.js'
@@ -66,7 +66,7 @@ export class Run {
   /** All locations that messages name, including those that no message should have changed. */
   readonly #mentioned = new Set<string>()
   readonly #stop = new AbortController()
-  readonly #memory = new PeakMemory()
+  readonly #peakMemory = measurePeakMemory()
   #done = 0
   /** The time of the timetable, in a run that follows it. */
   #time: number | undefined
@@ -292,7 +292,7 @@ export class Run {
       differences: differences.slice(0, MAX_DIFFERENCES),
       locations: Object.fromEntries(locations),
       perWorker: this.#supervisor.perWorker,
-      peakMemory: this.#memory.end(),
+      peakMemory: this.#peakMemory(),
     }
   }
 }

@@ -48,11 +48,6 @@ export interface Tracker {
   close(): Promise<void>
 }
 
-/**
- * Opens the tracker's store on an engine.
- * @param outages retries operations on the open box.
- * @throws the errors of `open` of Signalbox.
- */
 export async function openTracker(
   engine: string,
   label: string,

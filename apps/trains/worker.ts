@@ -3,7 +3,7 @@ import { systemClock } from './clock.js'
 import { Log, logFile } from './log/log.js'
 import { registry } from './messages/registry.js'
 import { Outages } from './outages.js'
-import { PeakMemory } from './peak-memory.js'
+import { measurePeakMemory } from './peak-memory.js'
 import type { FromWorker, ToWorker, WorkerSettings } from './protocol.js'
 import { USES, openTracker, type Tracker } from './tracker.js'
 import { workerFailure } from './worker/failure.js'
@@ -20,7 +20,7 @@ interface Running {
 /** Maximum number of unfinished messages with which a worker still slows down for viewers. */
 const MAX_BEHIND = 100
 
-const memory = new PeakMemory()
+const peakMemory = measurePeakMemory()
 let running: Running | undefined
 
 async function start(settings: WorkerSettings): Promise<void> {
@@ -43,7 +43,7 @@ async function start(settings: WorkerSettings): Promise<void> {
 async function drain({ worker, tracker }: Running): Promise<void> {
   await worker.drain()
   await tracker.close()
-  send({ kind: 'drained', peakMemory: memory.end() })
+  send({ kind: 'drained', peakMemory: peakMemory() })
   process.disconnect()
 }
 

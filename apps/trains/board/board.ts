@@ -86,11 +86,6 @@ export class Board {
     this.#server = server
   }
 
-  /**
-   * Serves the page on 127.0.0.1.
-   * @param port 0 for a free one.
-   * @throws InputError if the port can't be used.
-   */
   static async open(port: number, parts: BoardParts): Promise<Board> {
     const { locationNames, geography } = parts.source
     const network = new Network(locationNames, geography)

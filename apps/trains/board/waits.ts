@@ -16,10 +16,6 @@ export class Waits {
     return [...this.#current.values()].flatMap(({ waiter }) => waiter.train ?? [])
   }
 
-  /**
-   * Updates the waits from the locks that are in use now.
-   * @param nameOf returns the name of a location.
-   */
   take(locks: readonly LockInUse[], nameOf: (location: string) => string): void {
     const now = new Map<string, Wait>()
     for (const { location, holders, waiters } of locks) {

@@ -19,10 +19,7 @@ export class MessageRegistry {
     }
   }
 
-  /**
-   * Checks an incoming message and returns the fields that its type defines.
-   * @throws InvalidMessageError if a field is invalid.
-   */
+  /** @throws InvalidMessageError if a field is invalid. */
   validate(incoming: unknown): Message {
     if (typeof incoming !== 'object' || incoming === null || Array.isArray(incoming)) {
       throw new InvalidMessageError(`a message must be an object, got ${kindOf(incoming)}`, 'not an object')

@@ -16,10 +16,6 @@ export class ProgressDisplay {
   readonly #bar: SingleBar | undefined
   #timer: NodeJS.Timeout | undefined
 
-  /**
-   * @param total maximum number of messages; undefined if unknown.
-   * @param done returns the number of messages that are done.
-   */
   constructor(output: NodeJS.WriteStream, total: number | undefined, done: () => number) {
     this.#output = output
     this.#total = total

@@ -9,11 +9,6 @@ const MAX_ROWS = 10
 const numbers = new Intl.NumberFormat('en-US')
 const durations = new Intl.NumberFormat('en-US', { maximumFractionDigits: 2 })
 
-/**
- * Returns the report as text.
- * @param names of locations, if the input has them.
- * @param deadLetters the file of dead letters.
- */
 export function textReport(report: Report, names: ReadonlyMap<string, string>, deadLetters: string): string {
   return [
     ...table(report, names),

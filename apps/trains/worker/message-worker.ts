@@ -18,11 +18,6 @@ export class MessageWorker {
   #reportedHolding = false
   #flushScheduled = false
 
-  /**
-   * @param processor applies messages. If it rejects, the worker fails.
-   * @param send sends a message to the supervisor.
-   * @param fail is called if the worker can't continue.
-   */
   constructor(
     processor: Pick<MessageProcessor, 'process'>,
     send: (message: FromWorker) => void,
