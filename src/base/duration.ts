@@ -14,10 +14,7 @@ export interface DurationBounds {
   max: number
 }
 
-/**
- * Converts a duration to milliseconds.
- * @throws InvalidArgumentError when the value is not a duration, or out of bounds.
- */
+/** @throws InvalidArgumentError when the value is not a duration, or out of bounds. */
 export function milliseconds(option: string, value: unknown, bounds: DurationBounds): number {
   const parsed = typeof value === 'number' ? value : typeof value === 'string' ? parse(value) : NaN
   if (Number.isNaN(parsed)) {

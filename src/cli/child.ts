@@ -27,11 +27,7 @@ export class Child {
   /** Settles when the command has ended, with its exit status: 128 and the number of the signal that ended it. */
   readonly ended: Promise<number>
 
-  /**
-   * Starts the command.
-   * @param environment variables to add to those of this process.
-   * @param grace maximum time to end after SIGTERM, in milliseconds.
-   */
+  /** @param grace maximum time to end after SIGTERM, in milliseconds. */
   constructor(command: readonly string[], environment: Readonly<Record<string, string>>, grace: number) {
     this.#grace = grace
     this.#ownGroup = !this.#atKeyboard

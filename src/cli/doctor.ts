@@ -33,7 +33,10 @@ export async function examine(url: string): Promise<Diagnosis> {
   const seen = await diagnose(url)
   if (seen.findings.some(({ id }) => NOT_OPENED.includes(id))) return seen
   const tried = await open(url, { label: 'signalbox doctor' }).then(
-    box => trial(box).finally(() => box.close()),
+    async opened => {
+      await using box = opened
+      return await trial(box)
+    },
     (error: unknown) => {
       // The engine answered just now, so this is a finding about it.
       if (!(error instanceof UnavailableError)) throw error

@@ -36,11 +36,7 @@ export async function withBox<T>(
   return await task(box)
 }
 
-/**
- * Checks the URL of the engine.
- * @param creates see {@link Use}.
- * @throws CommandError if there is none, or if processes can't share the engine.
- */
+/** @throws CommandError if there is no URL, or if processes can't share the engine. */
 export async function placeOf(url: string | undefined, creates: boolean): Promise<string> {
   if (url === undefined || url === '') {
     throw new CommandError('missing engine: pass --engine URL or set SIGNALBOX_URL', EXIT.usage)

@@ -19,10 +19,7 @@ export class Interrupt implements Disposable {
     return this.#controller.signal
   }
 
-  /**
-   * Returns the task's result, or throws an {@link EndedWith} if the task failed after the signal.
-   * @throws the error of the task.
-   */
+  /** Returns the task's result, or throws an {@link EndedWith} if the task failed after the signal. */
   async during<T>(task: (signal: AbortSignal) => Promise<T>): Promise<T> {
     try {
       return await task(this.signal)

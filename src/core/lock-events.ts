@@ -1,4 +1,3 @@
-import type { Clock } from '../base/clock.js'
 import {
   channels,
   type GrantedEvent,
@@ -8,23 +7,17 @@ import {
   type ReleasedEvent,
   type ReleaseFailedEvent,
 } from '../base/diagnostics.js'
-import type { Engine } from '../engine/contract.js'
 import type { ClaimSet } from './claims.js'
 import { tokenOf } from './grant.js'
 import type { Lease, LeaseUser } from './lease.js'
-
-interface Source {
-  readonly id: string
-  readonly engine: Engine
-  readonly clock: Clock
-}
+import type { QueueSession } from './pending-request.js'
 
 /** Publishes events about the requests and grants of one claim set. Each request, and each grant, ends exactly once. */
 export class LockEvents {
-  readonly #source: Source
+  readonly #source: QueueSession
   readonly #set: ClaimSet
 
-  constructor(source: Source, set: ClaimSet) {
+  constructor(source: QueueSession, set: ClaimSet) {
     this.#source = source
     this.#set = set
   }

@@ -71,10 +71,7 @@ const DEFAULTS: CheckedOptions = {
 const NAMES = Object.keys(DEFAULTS)
 const TRY_NAMES = NAMES.filter(name => name !== 'wait' && name !== 'signal')
 
-/**
- * Checks the options of a caller.
- * @throws InvalidArgumentError that names the option, what it must be, and the value it got.
- */
+/** @throws InvalidArgumentError that names the option, what it must be, and the value it got. */
 export function checkedOptions(options: LockOptions | undefined): CheckedOptions {
   if (options === undefined) return DEFAULTS
   checkOptions(options, NAMES, `{ wait: '5s' }`)

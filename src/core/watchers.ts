@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../base/clock.js'
-import { WATCH_READ_INTERVAL, type Awaitable, type Operation, type OutcomeOf } from '../engine/contract.js'
+import { WATCH_READ_INTERVAL } from '../engine/contract.js'
+import type { QueueSession } from './pending-request.js'
 
 /** Minimum delay between two reads of all watched keys, in milliseconds. */
 const READ_PAUSE = 1000
@@ -24,8 +25,6 @@ interface Watch {
   readonly begun: Promise<undefined>
 }
 
-type Send = <O extends Operation>(operation: O) => Awaitable<OutcomeOf<O>>
-
 /**
  * The watchers of one box. A hint of the engine notifies them of a change at once. Because hints may be lost, the box
  * also reads all watched keys: when the engine reports that it may have missed changes, and every
@@ -33,7 +32,7 @@ type Send = <O extends Operation>(operation: O) => Awaitable<OutcomeOf<O>>
  */
 export class Watchers {
   readonly #session: string
-  readonly #send: Send
+  readonly #send: QueueSession['send']
   readonly #clock: Clock
   readonly #watches = new Map<string, Watch>()
   /** The timer of the regular reads. It starts with the first watch, so that boxes don't all read at the same time. */
@@ -45,7 +44,7 @@ export class Watchers {
   /** Whether there may be a change that the current or last read has not seen. */
   #mayHaveMissed = false
 
-  constructor(session: string, send: Send, clock: Clock) {
+  constructor(session: string, send: QueueSession['send'], clock: Clock) {
     this.#session = session
     this.#send = send
     this.#clock = clock

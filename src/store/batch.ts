@@ -60,9 +60,9 @@ interface Reading {
 
 export interface Progress {
   /** The locks are held, and the tasks are about to be called. */
-  granted(): void
+  granted?(): void
   /** Whether a later batch has begun, so that members that this batch leaves would come after it. */
-  overtaken(): boolean
+  overtaken?(): boolean
   /**
    * All tasks were called, except those of these members, because their keys have changed or the time is over. They
    * must come before all later members.
@@ -134,7 +134,7 @@ export class Batch {
     } catch (error) {
       return rejected(named, read.keys, error)
     }
-    progress.granted()
+    progress.granted?.()
     const { grant } = held
     const overlay = new Overlay(read.keys, held.read)
     const locked = new Set(queue.set.claims.map(({ key }) => key))
@@ -238,7 +238,7 @@ export class Batch {
       const seen = read.seen.slice(place, (place += ids.length))
       member.onSettled = undefined
       if (member.settled) continue
-      const late = index > 0 && this.#session.clock.now() >= until && !progress.overtaken()
+      const late = index > 0 && this.#session.clock.now() >= until && !progress.overtaken?.()
       // Only the commit shows whether an earlier member of this batch with the same ID is committed.
       if (late || ids.some(({ key, id }) => underWay.get(key)?.has(id))) {
         again.push(member)

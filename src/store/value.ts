@@ -7,10 +7,7 @@ export interface StoreEntry<T = unknown> {
   readonly version: number
 }
 
-/**
- * Encodes a value as JSON text.
- * @throws InvalidArgumentError for values that JSON can't represent: undefined, functions, bigints, cycles.
- */
+/** @throws InvalidArgumentError for values that JSON can't represent: undefined, functions, bigints, cycles. */
 export function encode(key: string, value: unknown): string {
   let text: string | undefined
   let cause: unknown

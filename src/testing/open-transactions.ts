@@ -69,10 +69,7 @@ export class OpenTransactions {
     space.state.isBound = key => [...this.#parts].some(({ keys }) => keys.has(key))
   }
 
-  /**
-   * Executes a commit in a transaction, and binds its guard.
-   * @param failure the reason why the statement fails; undefined if it succeeds.
-   */
+  /** @param failure the reason why the statement fails; undefined if it succeeds. */
   async commitWithin(
     commit: Commit,
     transaction: SqlTransaction,

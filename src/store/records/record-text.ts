@@ -44,10 +44,7 @@ export function recordText(record: KeyRecord): string {
   return JSON.stringify(json)
 }
 
-/**
- * Decodes a record from JSON text.
- * @throws DamagedValueError when the text is damaged
- */
+/** @throws DamagedValueError when the text is damaged */
 export function parseRecord(key: string, text: string): KeyRecord {
   try {
     const json = JSON.parse(text) as RecordJson
