@@ -124,7 +124,7 @@ export class Box implements AsyncDisposable {
     const member = { session: id, host: hostname(), pid: process.pid, label }
     const session = new Session(member, engine, clock, detectDeadlocks)
     await engine.join(member, session)
-    session.health.begin()
+    session.health.become('ready')
     return new Box(session)
   }
 

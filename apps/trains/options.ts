@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { applicationCommand, integer } from '../command-line.js'
 import { clonePath } from './clone-path.js'
+import type { TimetableChoice } from './gtfs/gtfs-source.js'
 import type { LocationKind } from './gtfs/stops.js'
 import { weekdayOf } from './gtfs/service-days.js'
 import { ID_RETENTION } from './run-store.js'
@@ -32,15 +33,11 @@ interface PlainOptions {
 export interface Settings extends PlainOptions {
   /** The input: a timetable, or messages as lines of JSON (`-` for standard input). */
   readonly input:
-    | {
+    | ({
         readonly kind: 'timetable'
-        readonly path: string
-        readonly date: string | undefined
-        readonly locations: LocationKind
-        readonly days: number
         /** Speed relative to the timetable; undefined: as fast as possible. */
         readonly speed: number | undefined
-      }
+      } & TimetableChoice)
     | { readonly kind: 'messages'; readonly path: string }
   readonly kill: number
   /** Minimum time that a message keeps its locks for viewers, in milliseconds; 0: only as long as it needs them. */

@@ -42,12 +42,8 @@ export class SerialResult {
   }
 
   #countsOf(location: string): MutableCounts {
-    return getOrInsert(this.locations, location, noCounts)
+    return getOrInsert(this.locations, location, () => ({ created: 0, deleted: 0, arrived: 0, departed: 0 }))
   }
-}
-
-function noCounts(): MutableCounts {
-  return { created: 0, deleted: 0, arrived: 0, departed: 0 }
 }
 
 /** The fields of a message that the serial result uses. */

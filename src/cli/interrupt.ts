@@ -7,16 +7,13 @@ const ENDING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
 /** Turns a signal that ends the program into an abort, so that locks are released first. */
 export class Interrupt implements Disposable {
   readonly #controller = new AbortController()
+  /** Aborts with an {@link EndedWith}. */
+  readonly signal = this.#controller.signal
   readonly #listener = (name: NodeJS.Signals): void =>
     this.#controller.abort(new EndedWith(EXIT.signal + constants.signals[name]))
 
   constructor() {
     for (const name of ENDING) process.on(name, this.#listener)
-  }
-
-  /** Aborts with an {@link EndedWith}. */
-  get signal(): AbortSignal {
-    return this.#controller.signal
   }
 
   /** Returns the task's result, or throws an {@link EndedWith} if the task failed after the signal. */

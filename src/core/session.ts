@@ -47,6 +47,8 @@ export class Session implements Listener, QueueSession {
   /** Set once the session has ended: the box was closed, or the engine has ended it. */
   ending: Error | undefined
   readonly #over = new AbortController()
+  /** Aborts when {@link ending} is set. */
+  readonly over = this.#over.signal
   /** Set while the box drains. Tasks that hold grants may still acquire more. */
   #draining: Error | undefined
   #queues = new Map<string, LocalQueue>()
@@ -75,11 +77,6 @@ export class Session implements Listener, QueueSession {
     this.signs = engine.coversBySigns ? new SignOfLife(this.id, clock, sign => this.send(sign)) : undefined
     this.deadlocks = detectDeadlocks ? new DeadlockDetector() : undefined
     this.#watchers = new Watchers(this.id, operation => this.send(operation), clock)
-  }
-
-  /** Aborts when {@link ending} is set. */
-  get over(): AbortSignal {
-    return this.#over.signal
   }
 
   nextRequest(): string {
@@ -271,7 +268,7 @@ export class Session implements Listener, QueueSession {
   ended(cause: Error): void {
     if (this.ending) return
     this.ending = cause
-    this.health.end(cause)
+    this.health.become('closed', cause)
     // mutant: close-keeps-grants
     this.keeper.loseAll(cause)
     for (const queue of [...this.waitingQueues()]) queue.failAll(cause)
