@@ -291,14 +291,8 @@ export class LocalQueue implements LeaseCallers, RequestOwner, WaitersOwner<Lock
 
 /** Maximum number of grants of a claim that hold at once. */
 function placesOf(claim: Claim): number {
-  switch (claim.mode) {
-    case 'exclusive':
-      return 1
-    case 'shared':
-      return Infinity
-    case 'permits':
-      return Math.floor(claim.max / claim.permits)
-  }
+  if (claim.mode === 'permits') return Math.floor(claim.max / claim.permits)
+  return claim.mode === 'shared' ? Infinity : 1
 }
 
 /**
