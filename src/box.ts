@@ -12,7 +12,7 @@ import { keptLimiters, resumeLimiters, type LimiterReport } from './limits/remot
 import { claimSet } from './core/claims.js'
 import { checkKey } from './base/options.js'
 import type { Claim } from './engine/claim.js'
-import { election, type Election } from './election.js'
+import { MutexElection, type Election } from './election.js'
 import { oncePer, type Once } from './once.js'
 import { printedAs } from './base/printed.js'
 import { needsReceiver } from './base/receiver.js'
@@ -124,7 +124,7 @@ export class Box implements AsyncDisposable {
     const member = { session: id, host: hostname(), pid: process.pid, label }
     const session = new Session(member, engine, clock, detectDeadlocks)
     await engine.join(member, session)
-    session.health.begin()
+    session.health.become('ready')
     return new Box(session)
   }
 
@@ -196,7 +196,7 @@ export class Box implements AsyncDisposable {
   /** Returns an election of one leader among all callers of the same name. @throws InvalidArgumentError */
   election(name: string): Election {
     checkKey('name', name)
-    return election(this.#session, name)
+    return new MutexElection(this.#session, name)
   }
 
   /**
@@ -245,7 +245,7 @@ export class Box implements AsyncDisposable {
     task: (grant: Grant, slot: SlotOf<S>) => T | Promise<T>,
     options?: LockOptions,
   ): Promise<Once<T, S>> {
-    return oncePer({ lock: this.mutex(name), runs: this.runs() }, name, slots, task, options)
+    return oncePer(this.mutex(name), this.runs(), name, slots, task, options)
   }
 
   /**

@@ -93,7 +93,7 @@ export interface Election {
 }
 
 /** An election by a mutex, whose holder stores its term. */
-class MutexElection implements Election {
+export class MutexElection implements Election {
   readonly #session: Session
   readonly #name: string
   readonly #mutex: Lock
@@ -104,6 +104,7 @@ class MutexElection implements Election {
     printedAs(this, 'Election', election => ({ name: election.#name, engine: election.#session.engine.name }))
   }
 
+  /** @throws InvalidArgumentError when the name is invalid. */
   constructor(session: Session, name: string) {
     this.#session = session
     // Checked here, because otherwise a leader would get this error only when it holds the lock.
@@ -192,7 +193,6 @@ class MutexElection implements Election {
     )
   }
 
-  /** Leads for one term. */
   async #lead<T>(task: (grant: Grant) => T | Promise<T>, options: LockOptions | undefined): Promise<T> {
     let began = false
     try {
@@ -324,9 +324,4 @@ function isOutage(error: unknown): boolean {
 
 function isOutageOrLoss(error: unknown): boolean {
   return isOutage(error) || error instanceof LostError
-}
-
-/** @throws InvalidArgumentError when the name is invalid. */
-export function election(session: Session, name: string): Election {
-  return new MutexElection(session, name)
 }

@@ -1,5 +1,5 @@
 // Opening a box
-export { open, type OpenOptions } from './open.js'
+export { diagnose, open, type OpenOptions } from './open.js'
 export type { Box, BoxOptions, CloseOptions, InspectOptions, LockReport, Party } from './box.js'
 export type { BoxState } from './core/health.js'
 export type { Duration } from './base/duration.js'
@@ -34,7 +34,7 @@ export type {
   TransactionPart,
 } from './store/member.js'
 export type { Store, StoreOptions } from './store/store.js'
-export type { StoreEntry } from './store/store-entry.js'
+export type { StoreEntry } from './store/value.js'
 export type { Transaction } from './store/transaction.js'
 
 // Rate limits
@@ -68,8 +68,7 @@ export {
   type Snapshot,
 } from './base/errors.js'
 
-// Promises of engines, and settings that weaken them
-export { diagnose } from './diagnose.js'
+// Promises of engines, and findings of diagnose
 export type { Guarantees, PromiseId, Weakness } from './base/guarantees.js'
 export type { Diagnosis, Finding } from './engine/diagnosis.js'
 

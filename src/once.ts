@@ -13,15 +13,10 @@ export type Once<T, S extends Slots = Slots> =
   /** The task was already done for this slot, or for a later one. */
   | { readonly ran: false; readonly slot: SlotOf<S>; readonly result?: undefined }
 
-/** The lock and the record of `oncePer`. */
-export interface OnceParts {
-  readonly lock: Lock
-  readonly runs: Runs
-}
-
 /** See `Box.oncePer`. */
 export async function oncePer<T, S extends Slots>(
-  { lock, runs }: OnceParts,
+  lock: Lock,
+  runs: Runs,
   name: string,
   slots: S,
   task: (grant: Grant, slot: SlotOf<S>) => T | Promise<T>,

@@ -2,6 +2,7 @@ import { Box, BOX_OPTIONS, type BoxOptions } from './box.js'
 import { systemClock } from './base/clock.js'
 import { milliseconds, type Duration } from './base/duration.js'
 import type { Engine } from './engine/contract.js'
+import type { Diagnosis } from './engine/diagnosis.js'
 import { inTime } from './engine/kit/in-time.js'
 import { existingEngine, type ExistingEngine } from './engines/existing-engine.js'
 import { registeredFor, type Existing } from './engines/registry.js'
@@ -102,4 +103,19 @@ async function engineFor(source: Parameters<typeof open>[0]): Promise<Engine> {
 
 function isOwnEngine(source: unknown): source is ExistingEngine {
   return typeof source === 'object' && source !== null && 'engine' in source
+}
+
+/**
+ * Examines the servers or files of a URL of `open` without acquiring a lock: their versions, and settings that weaken a
+ * promise. On ZooKeeper and Hazelcast it writes a temporary entry of its own, to read their clocks; on PostgreSQL it
+ * sends itself a notification. An engine without settings, such as `memory:`, has neither facts nor findings.
+ *
+ * ```ts
+ * const { findings } = await diagnose('redis://localhost:6379')
+ * for (const { how, fix } of findings) console.log(how, fix)
+ * ```
+ * @throws InvalidArgumentError when the URL is invalid; UnavailableError when the engine can't be reached.
+ */
+export async function diagnose(url: string): Promise<Diagnosis> {
+  return (await registeredFor(url).diagnose?.(url)) ?? { facts: [], findings: [] }
 }

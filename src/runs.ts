@@ -1,6 +1,6 @@
 import { DamagedValueError, shown } from './base/errors.js'
 import { slotAt, type NamedSlot, type Slot, type Slots } from './slots.js'
-import type { StoreEntry } from './store/store-entry.js'
+import type { StoreEntry } from './store/value.js'
 import type { Store } from './store/store.js'
 
 interface StoredSlot {
@@ -27,7 +27,6 @@ export function runsKey(locks: readonly string[]): string {
   return names.length === 1 && !only!.startsWith('[') ? only! : JSON.stringify(names)
 }
 
-/** Number of slots of a name that are kept. */
 const MAX_SLOTS = 100
 /**
  * A task that is done for a slot is done for earlier slots, too, unless that slot begins later than this, in
@@ -43,17 +42,17 @@ const MAX_EARLY = 60_000
 /** Records for which slots tasks are done. */
 export class Runs {
   readonly #store: Store
-  readonly #shared: () => Promise<number>
-  readonly #own: () => number
 
   /**
-   * @param shared the wall clock that all processes share: milliseconds since 1970.
-   * @param own the wall clock of this process.
+   * @param now returns the time of the clock that all processes share: milliseconds since 1970. Rejects as `Store.get`.
+   * @param ownNow returns the time of the clock of this process: milliseconds since 1970.
    */
-  constructor(store: Store, shared: () => Promise<number>, own: () => number) {
+  constructor(
+    store: Store,
+    readonly now: () => Promise<number>,
+    readonly ownNow: () => number,
+  ) {
     this.#store = store
-    this.#shared = shared
-    this.#own = own
   }
 
   /**
@@ -63,7 +62,7 @@ export class Runs {
    */
   async present(names: readonly string[], option: string, slots: Slots): Promise<Run> {
     const [shared, entry] = await Promise.all([this.now(), this.#read(names)])
-    const own = this.#own()
+    const own = this.ownNow()
     const now = own > shared && own <= shared + MAX_EARLY ? own : shared
     return new Run(this.#store, runsKey(names), entry, slotAt(option, slots, now), now)
   }
@@ -85,22 +84,11 @@ export class Runs {
     slotsOf(runsKey(names), (await this.#read(names))?.value)
   }
 
-  /** Returns the time of the clock that all processes share, in milliseconds since 1970. Rejects as `Store.get`. */
-  now(): Promise<number> {
-    return this.#shared()
-  }
-
-  /** Returns the time of the clock of this process, in milliseconds since 1970. */
-  ownNow(): number {
-    return this.#own()
-  }
-
   #read(names: readonly string[]): Promise<StoreEntry<DoneSlots> | undefined> {
     return this.#store.get(runsKey(names))
   }
 }
 
-/** A run of a task for one slot. */
 class Run {
   /** Whether the task is already done for this slot, or for a later one. */
   readonly isDone: boolean

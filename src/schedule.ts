@@ -53,14 +53,12 @@ const MIN_RETRY_PAUSE = 1000
 const MAX_RETRY_PAUSE = 10_000
 const NAMES = ['catchUp', 'onError', 'lease', 'label']
 
-/** What a schedule uses. */
 export interface ScheduleParts {
   readonly session: Session
   readonly runs: Runs
   readonly lock: Lock
 }
 
-/** The schedules of a box, one for each name. */
 export class Schedules {
   readonly #all = new Map<string, KeptSchedule>()
 
@@ -106,7 +104,6 @@ class KeptSchedule implements Schedule {
   #next: Slot | undefined
   /** The time up to which no slot that begins shall run: it is done, or missed. Milliseconds since 1970. */
   #handled = 0
-  /** When it started, by the own clock. */
   readonly #started: number
   /** The last known time of the clock that all processes share, and the time of the own clock then. */
   #known: { readonly shared: number; readonly at: number }
@@ -184,7 +181,6 @@ class KeptSchedule implements Schedule {
     return this.#known.shared + this.#clock.now() - this.#known.at
   }
 
-  /** Determines the first slot that shall run. */
   #begin(): void {
     const start = this.#now - (this.#clock.now() - this.#started)
     const latest = this.#catchUp ? this.#times.latest(start) : undefined

@@ -7,8 +7,7 @@ import { DeadLetterFile } from './dead-letters.js'
 import { Findings } from './input/findings.js'
 import { openSource } from './input/open-source.js'
 import { InputError } from './input/source.js'
-import { Log } from './log/log.js'
-import { LogFile } from './log/log-file.js'
+import { Log, logFile } from './log/log.js'
 import { readOptions, type Settings } from './options.js'
 import { Outages } from './outages.js'
 import { exitStatusOf } from '../command-line.js'
@@ -39,15 +38,8 @@ async function track(settings: Settings): Promise<number> {
   if (json !== undefined) checkWritable(json)
   const deadLetters = new DeadLetterFile(settings.deadLetters)
   deadLetters.check()
-  const logFile = settings.log === undefined ? undefined : LogFile.open(settings.log)
-  try {
-    return await trackWith(settings, new Log(logFile ?? process.stderr, settings.logLevel), deadLetters)
-  } finally {
-    logFile?.close()
-  }
-}
-
-async function trackWith(settings: Settings, log: Log, deadLetters: DeadLetterFile): Promise<number> {
+  const sink = settings.log === undefined ? process.stderr : logFile(settings.log)
+  const log = new Log(sink, settings.logLevel)
   const findings = new Findings(log)
   const source = await openSource(settings.input, findings).catch((error: unknown) => {
     process.stderr.write(findingsText(findings.summary).join('\n'))

@@ -8,7 +8,6 @@ export interface LockUser {
   readonly age: number
 }
 
-/** A location whose lock is in use. */
 export interface LockInUse {
   readonly location: string
   readonly holders: readonly LockUser[]

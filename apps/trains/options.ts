@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { applicationCommand, integer } from '../command-line.js'
 import { clonePath } from './clone-path.js'
+import type { TimetableChoice } from './gtfs/gtfs-source.js'
 import type { LocationKind } from './gtfs/stops.js'
 import { weekdayOf } from './gtfs/service-days.js'
 import { ID_RETENTION } from './run-store.js'
@@ -29,21 +30,15 @@ interface PlainOptions {
   readonly log?: string
 }
 
-/** The settings of a run, from the command line. */
 export interface Settings extends PlainOptions {
   /** The input: a timetable, or messages as lines of JSON (`-` for standard input). */
   readonly input:
-    | {
+    | ({
         readonly kind: 'timetable'
-        readonly path: string
-        readonly date: string | undefined
-        readonly locations: LocationKind
-        readonly days: number
         /** Speed relative to the timetable; undefined: as fast as possible. */
         readonly speed: number | undefined
-      }
+      } & TimetableChoice)
     | { readonly kind: 'messages'; readonly path: string }
-  /** Number of workers to kill. */
   readonly kill: number
   /** Minimum time that a message keeps its locks for viewers, in milliseconds; 0: only as long as it needs them. */
   readonly dwell: number
@@ -98,7 +93,6 @@ ${statuses}
 
 The classic limits are --lock-wait 10ms --lease 2m --lock-tries 10 --attempts 3.`
 
-/** Returns the command line of the train tracker. */
 export function trainsCommand(): Command {
   return applicationCommand('signalbox trains')
     .description(

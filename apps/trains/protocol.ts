@@ -37,7 +37,7 @@ export type FromWorker =
   | Acknowledgement
   /** Sent once while holding, when messages are committed and not acknowledged. */
   | { readonly kind: 'holding'; readonly committed: number }
-  /** All messages are done and acknowledged, and the worker ends. `peakMemory`: see `PeakMemory`. */
+  /** All messages are done and acknowledged, and the worker ends. `peakMemory`: see `measurePeakMemory`. */
   | { readonly kind: 'drained'; readonly peakMemory: number }
   | WorkerFailure
 

@@ -12,14 +12,13 @@ import type { Log } from './log/log.js'
 import type { Message } from './messages/message.js'
 import { registry } from './messages/registry.js'
 import type { Settings } from './options.js'
-import { PeakMemory } from './peak-memory.js'
-import { IdDigest, loadProgress, saveProgress, type Progress } from './progress.js'
+import { measurePeakMemory } from './peak-memory.js'
+import { checkResumable, IdDigest, loadProgress, saveProgress, skipDone, type Progress } from './progress.js'
 import { reasonOf } from './reason.js'
 import { compareLocations, countsOf } from './report/comparison.js'
+import { Histogram } from './report/histogram.js'
 import { ProgressDisplay } from './report/progress-display.js'
 import type { Report } from './report/report.js'
-import { Tally } from './report/tally.js'
-import { skipDone, checkResumable } from './resume.js'
 import { SerialResult, type SerialMessage } from './serial.js'
 import { planKills } from './supervisor/kill-plan.js'
 import { Kills } from './supervisor/kills.js'
@@ -34,10 +33,8 @@ import { ALREADY_APPLIED } from './worker/message-processor.js'
  */
 const SAVE_INTERVAL = 1000
 
-/** Maximum number of differing locations in the report. */
 const MAX_DIFFERENCES = 10
 
-/** Number of locations that are read at a time for the report. */
 const READ_BATCH = 64
 
 export interface RunParts {
@@ -64,12 +61,12 @@ export class Run {
   readonly #kills: Kills
   readonly #serial = new SerialResult()
   readonly #digest = new IdDigest()
-  readonly #tally = new Tally()
+  readonly #lockWaits = new Histogram()
   readonly #deadLettered: number[] = []
   /** All locations that messages name, including those that no message should have changed. */
   readonly #mentioned = new Set<string>()
   readonly #stop = new AbortController()
-  readonly #memory = new PeakMemory()
+  readonly #peakMemory = measurePeakMemory()
   #done = 0
   /** The time of the timetable, in a run that follows it. */
   #time: number | undefined
@@ -93,7 +90,9 @@ export class Run {
       kills: this.#kills,
       first: earlier?.lowWatermark ?? 0,
       onDone: (message, sequence, deadLettered) => this.#note(message, sequence, deadLettered),
-      onAcknowledged: acknowledgement => this.#tally.add(acknowledgement),
+      onAcknowledged: ({ waits }) => {
+        for (const wait of waits) this.#lockWaits.add(wait)
+      },
       onSettled: board && ((message, event) => board.settled(message, event)),
       placeOf: message => registry.placeOf(message),
       keepDeadLetter: letter => deadLetters.keep(letter),
@@ -172,10 +171,7 @@ export class Run {
     const all = source.batches()
     const messages = this.#earlier
       ? skipDone(all, this.#earlier, this.#digest, (message, sequence, deadLettered) => {
-          if (!deadLettered) {
-            this.#tally.skip()
-            board?.settled(message, ALREADY_APPLIED)
-          }
+          if (!deadLettered) board?.settled(message, ALREADY_APPLIED)
           this.#note(message, sequence, deadLettered)
         })
       : all
@@ -268,7 +264,8 @@ export class Run {
   #report(complete: boolean, seconds: number, locations: ReadonlyMap<string, LocationCounts>): Report {
     const { settings, source, findings } = this.#parts
     const differences = compareLocations(this.#serial.locations, locations)
-    const waits = this.#tally.lockWaits
+    const changes = changesOf(locations.values())
+    const settled = this.#done - this.#deadLettered.length
     return {
       engine: withoutSecrets(settings.engine),
       input: source.description,
@@ -279,20 +276,23 @@ export class Run {
       interrupted: !complete,
       seconds,
       perSecond: this.#supervisor.acknowledged / seconds,
-      ...changesOf(locations.values()),
-      ignored: this.#tally.ignored(locations.values()),
+      ...changes,
+      ignored: Math.max(0, settled - changes.created - changes.moved - changes.deleted),
       ...findings.summary,
       deadLettered: this.#deadLettered.length,
       redelivered: this.#supervisor.redelivered,
       alreadyApplied: this.#supervisor.alreadyApplied,
       kills: this.#kills.done,
-      lockWaitMs: { p50: waits.percentile(0.5) ?? null, p99: waits.percentile(0.99) ?? null },
+      lockWaitMs: {
+        p50: this.#lockWaits.percentile(0.5) ?? null,
+        p99: this.#lockWaits.percentile(0.99) ?? null,
+      },
       serial: this.#serial.totals,
       matchesSerial: differences.length === 0,
       differences: differences.slice(0, MAX_DIFFERENCES),
       locations: Object.fromEntries(locations),
       perWorker: this.#supervisor.perWorker,
-      peakMemory: this.#memory.end(),
+      peakMemory: this.#peakMemory(),
     }
   }
 }

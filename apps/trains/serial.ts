@@ -1,4 +1,4 @@
-import { changesOf, type LocationCounts, type MutableCounts } from './domain/location.js'
+import { changesOf, type MutableCounts } from './domain/location.js'
 import { getOrInsert } from './get-or-insert.js'
 
 /**
@@ -7,7 +7,8 @@ import { getOrInsert } from './get-or-insert.js'
  */
 export class SerialResult {
   readonly #locationOfTrain = new Map<string, string>()
-  readonly #counts = new Map<string, MutableCounts>()
+  /** The counts of every location that a train has changed. */
+  readonly locations = new Map<string, MutableCounts>()
   #ignored = 0
 
   /** Applies the next message of the stream. Skips types that change no location. */
@@ -36,22 +37,13 @@ export class SerialResult {
     this.#ignored++
   }
 
-  /** The counts of every location that a train has changed. */
-  get locations(): ReadonlyMap<string, LocationCounts> {
-    return this.#counts
-  }
-
   get totals(): { created: number; moved: number; deleted: number; ignored: number } {
-    return { ...changesOf(this.#counts.values()), ignored: this.#ignored }
+    return { ...changesOf(this.locations.values()), ignored: this.#ignored }
   }
 
   #countsOf(location: string): MutableCounts {
-    return getOrInsert(this.#counts, location, noCounts)
+    return getOrInsert(this.locations, location, () => ({ created: 0, deleted: 0, arrived: 0, departed: 0 }))
   }
-}
-
-function noCounts(): MutableCounts {
-  return { created: 0, deleted: 0, arrived: 0, departed: 0 }
 }
 
 /** The fields of a message that the serial result uses. */

@@ -3,10 +3,9 @@ import { locationKey } from './domain/location.js'
 import type { LockInUse, LockUser } from './lock-in-use.js'
 import type { Outages } from './outages.js'
 import { RunStore, type Retry } from './run-store.js'
-import { unlockedStore } from './unlocked-store.js'
+import { unlockedStore } from './store.js'
 import type { QueueLimits } from './worker/train-queues.js'
 
-/** Name of the store for trains and locations. */
 const STORE = 'trains'
 
 /**
@@ -45,16 +44,10 @@ export interface Tracker {
   claimRun(): Promise<boolean>
   /** Releases at once the locks that the session of a dead process held. */
   revoke(session: string): Promise<void>
-  /** Returns the locations whose locks are in use now. */
   locks(): Promise<readonly LockInUse[]>
   close(): Promise<void>
 }
 
-/**
- * Opens the tracker's store on an engine.
- * @param outages retries operations on the open box.
- * @throws the errors of `open` of Signalbox.
- */
 export async function openTracker(
   engine: string,
   label: string,

@@ -1,10 +1,9 @@
 import { ignoreErrors } from '../command-line.js'
 import { systemClock } from './clock.js'
-import { Log } from './log/log.js'
-import { LogFile } from './log/log-file.js'
+import { Log, logFile } from './log/log.js'
 import { registry } from './messages/registry.js'
 import { Outages } from './outages.js'
-import { PeakMemory } from './peak-memory.js'
+import { measurePeakMemory } from './peak-memory.js'
 import type { FromWorker, ToWorker, WorkerSettings } from './protocol.js'
 import { USES, openTracker, type Tracker } from './tracker.js'
 import { workerFailure } from './worker/failure.js'
@@ -16,18 +15,17 @@ import { slowedStore } from './worker/slowed-store.js'
 interface Running {
   readonly worker: MessageWorker
   readonly tracker: Tracker
-  readonly closeLog: () => void
 }
 
 /** Maximum number of unfinished messages with which a worker still slows down for viewers. */
 const MAX_BEHIND = 100
 
-const memory = new PeakMemory()
+const peakMemory = measurePeakMemory()
 let running: Running | undefined
 
 async function start(settings: WorkerSettings): Promise<void> {
-  const logFile = settings.log === undefined ? undefined : LogFile.open(settings.log)
-  const log = new Log(logFile ?? process.stderr, settings.logLevel, { worker: settings.worker })
+  const sink = settings.log === undefined ? process.stderr : logFile(settings.log)
+  const log = new Log(sink, settings.logLevel, { worker: settings.worker })
   const outages = new Outages(settings.engineWait, log, systemClock)
   const label = `trains worker ${settings.worker}`
   const tracker = await outages.retryDuringOutage(() =>
@@ -38,15 +36,14 @@ async function start(settings: WorkerSettings): Promise<void> {
   const used = settings.dwell > 0 ? slowedStore(store, label, dwell, systemClock) : store
   const processor = new MessageProcessor(used, registry, settings.limits, log, systemClock)
   const worker = new MessageWorker(processor, send, fail, USES[settings.use].limits)
-  running = { worker, tracker, closeLog: () => logFile?.close() }
+  running = { worker, tracker }
   send({ kind: 'ready', session: tracker.session })
 }
 
-async function drain({ worker, tracker, closeLog }: Running): Promise<void> {
+async function drain({ worker, tracker }: Running): Promise<void> {
   await worker.drain()
   await tracker.close()
-  closeLog()
-  send({ kind: 'drained', peakMemory: memory.end() })
+  send({ kind: 'drained', peakMemory: peakMemory() })
   process.disconnect()
 }
 

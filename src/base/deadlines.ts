@@ -1,6 +1,4 @@
-/** A waiter with a deadline. */
 interface Limited {
-  /** Whether it is in the queue. */
   readonly isQueued: boolean
   readonly waitLimit: { readonly deadline: number } | undefined
 }
@@ -43,7 +41,6 @@ export class Deadlines<W extends Limited> {
     return waiter ? deadline(waiter) : Infinity
   }
 
-  /** The waiter with the earliest deadline. */
   first(): W | undefined {
     while (this.#heap.length > 0) {
       const waiter = this.#heap[0]!

@@ -9,16 +9,12 @@ export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 const MILLISECONDS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const TEXT = /^(.*?)(ms|s|m|h|d)$/s
 
-/** The bounds of an option, both included, in milliseconds. */
 export interface DurationBounds {
   min: number
   max: number
 }
 
-/**
- * Converts a duration to milliseconds.
- * @throws InvalidArgumentError when the value is not a duration, or out of bounds.
- */
+/** @throws InvalidArgumentError when the value is not a duration, or out of bounds. */
 export function milliseconds(option: string, value: unknown, bounds: DurationBounds): number {
   const parsed = typeof value === 'number' ? value : typeof value === 'string' ? parse(value) : NaN
   if (Number.isNaN(parsed)) {

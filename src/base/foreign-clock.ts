@@ -3,20 +3,9 @@ import { UnavailableError } from './errors.js'
 /** `clock_gettime` of the C library: writes seconds and nanoseconds, and returns 0. */
 type GetTime = (id: number, time: BigInt64Array) => number
 
-/** The part of `bun:ffi` that calls the C library. */
-interface BunFfi {
-  dlopen(
-    library: string,
-    symbols: { clock_gettime: { args: readonly string[]; returns: string } },
-  ): { readonly symbols: { readonly clock_gettime: GetTime } }
-}
-
-/** The part of the global `Deno` that calls the C library. */
-interface DenoFfi {
-  dlopen(
-    library: string,
-    symbols: { clock_gettime: { parameters: readonly string[]; result: string } },
-  ): { readonly symbols: { readonly clock_gettime: GetTime } }
+/** The part of `bun:ffi`, and of the global `Deno`, that calls the C library. */
+interface Ffi {
+  dlopen(library: string, symbols: object): { readonly symbols: { readonly clock_gettime: GetTime } }
 }
 
 /** The C library of Linux: musl also has this name. */
@@ -41,14 +30,11 @@ export function foreignClock(runtime: 'Bun' | 'Deno'): () => number {
 function load(runtime: 'Bun' | 'Deno'): GetTime {
   try {
     if (process.platform !== 'linux') throw new Error(`the platform is ${process.platform}, not linux`)
-    if (runtime === 'Bun') {
-      const ffi = process.getBuiltinModule('bun:ffi' as 'node:fs') as unknown as BunFfi
-      return ffi.dlopen(LIBRARY, { clock_gettime: { args: ['i32', 'ptr'], returns: 'i32' } }).symbols
-        .clock_gettime
-    }
-    const { Deno } = globalThis as unknown as { Deno: DenoFfi }
-    return Deno.dlopen(LIBRARY, { clock_gettime: { parameters: ['i32', 'buffer'], result: 'i32' } }).symbols
-      .clock_gettime
+    const [ffi, signature] =
+      runtime === 'Bun'
+        ? [process.getBuiltinModule('bun:ffi' as 'node:fs'), { args: ['i32', 'ptr'], returns: 'i32' }]
+        : [(globalThis as { Deno?: unknown }).Deno, { parameters: ['i32', 'buffer'], result: 'i32' }]
+    return (ffi as Ffi).dlopen(LIBRARY, { clock_gettime: signature }).symbols.clock_gettime
   } catch (cause) {
     throw new UnavailableError(
       `can't read the clock that processes and threads share: on ${runtime}, this needs Linux and a call into the C ` +

@@ -41,7 +41,6 @@ function isMissing(name: string, { code, pnpCode, data, message }: LoadFailure):
   return isNotFound && (missing === undefined || isOf(name, missing))
 }
 
-/** Whether `missing` is the package of `name`, or an entry of it. */
 function isOf(name: string, missing: string): boolean {
   return missing === name || name.startsWith(`${missing}/`)
 }

@@ -1,6 +1,5 @@
 import { InvalidArgumentError, shown } from './errors.js'
 
-/** Maximum number of characters of a key. */
 export const MAX_KEY_LENGTH = 1024
 
 /**
@@ -23,7 +22,6 @@ export function isKey(text: string): boolean {
 /** NUL, which ends a string in some engines, and lone surrogates, which UTF-8 can't represent. */
 const UNFIT = /\0|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/
 
-/** @throws InvalidArgumentError unless the signal is an AbortSignal or undefined. */
 export function checkSignal(signal: unknown): void {
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new InvalidArgumentError(`signal must be an AbortSignal, not ${shown(signal)}`)
@@ -63,7 +61,6 @@ export function checkTask(owner: string, task: unknown, call: string): void {
     )
 }
 
-/** @throws InvalidArgumentError unless the runtime knows the time zone. */
 export function checkTimeZone(timeZone: unknown): asserts timeZone is string {
   if (typeof timeZone === 'string' && isZone(timeZone)) return
   throw new InvalidArgumentError(`timeZone must be a name like 'Europe/Berlin', not ${shown(timeZone)}`)

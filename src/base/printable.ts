@@ -19,7 +19,6 @@ export function printableJson(value: unknown): string {
   return JSON.stringify(value).replace(UNPRINTABLE, escaped)
 }
 
-/** Escapes a character as JavaScript and JSON do. */
 function escaped(character: string): string {
   return Array.from(
     { length: character.length },

@@ -27,7 +27,6 @@ export function checkUnreserved(option: string, key: unknown): void {
   }
 }
 
-/** Whether a key or the name of a store is reserved for elections or limiters. */
 export function isReserved(key: string): boolean {
   return reservedStart(key) !== undefined
 }

@@ -25,11 +25,9 @@ interface WaitLimit {
   readonly signal: AbortSignal | undefined
   /** Clock time; Infinity for none. */
   readonly deadline: number
-  /** Removes the listener from the signal. */
   readonly letGo: (() => void) | undefined
 }
 
-/** The waiters of one priority, in order of arrival. */
 class Rank {
   first: Waiter | undefined
   last: Waiter | undefined
@@ -39,7 +37,6 @@ class Rank {
   constructor(readonly priority: number) {}
 }
 
-/** Serves the waiters of a queue. */
 export interface WaitersOwner<W extends Waiter> {
   /**
    * Called at the time of the next check or of a deadline. No timer is set then.
@@ -62,7 +59,6 @@ export class Waiters<W extends Waiter> {
   readonly #owner: WaitersOwner<W>
   /** The greatest priority first. There is always a rank; an empty one is the only one. */
   readonly #ranks: Rank[] = [new Rank(0)]
-  /** Created for the first waiter with a deadline. */
   #deadlines: Deadlines<W> | undefined
   /** Number of waiters with a deadline or a signal. */
   #limited = 0
@@ -71,7 +67,6 @@ export class Waiters<W extends Waiter> {
   #timer: Timer | undefined
   #timerAt = Infinity
   #timerKeepsAlive = false
-  /** Number of waiters. */
   callers = 0
   /** Number of permits that the waiters want. */
   permits = 0
@@ -85,7 +80,6 @@ export class Waiters<W extends Waiter> {
     return this.#ranks[0]!.first as W | undefined
   }
 
-  /** The waiter after another one. */
   after({ next, rank }: W): W | undefined {
     return (next ?? this.#ranks[this.#ranks.indexOf(rank!) + 1]?.first) as W | undefined
   }
@@ -172,7 +166,6 @@ export class Waiters<W extends Waiter> {
     return this.#deadlines?.earliest ?? Infinity
   }
 
-  /** The waiter with the earliest deadline. */
   get mostUrgent(): W | undefined {
     return this.#deadlines?.first()
   }

@@ -1,6 +1,5 @@
 import { IndeterminateError, UnavailableError } from './errors.js'
 
-/** A write that waits for an earlier one. */
 interface Turn {
   readonly begin: () => void
   readonly refuse: (cause: UnavailableError | IndeterminateError) => void
@@ -15,7 +14,6 @@ export class WriteQueue {
   /** The writes that wait for the current one, by key. */
   readonly #waiting = new Map<string, Turn[]>()
 
-  /** @param engine for messages. */
   constructor(engine?: string) {
     this.#engine = engine
   }

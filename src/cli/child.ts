@@ -5,7 +5,6 @@ import { systemClock, type Timer } from '../base/clock.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
 
-/** Signals that are forwarded to the command. */
 const FORWARDED: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2']
 
 /** A command that is run for the user, with this process's standard streams and its signals. */
@@ -28,11 +27,7 @@ export class Child {
   /** Settles when the command has ended, with its exit status: 128 and the number of the signal that ended it. */
   readonly ended: Promise<number>
 
-  /**
-   * Starts the command.
-   * @param environment variables to add to those of this process.
-   * @param grace maximum time to end after SIGTERM, in milliseconds.
-   */
+  /** @param grace maximum time to end after SIGTERM, in milliseconds. */
   constructor(command: readonly string[], environment: Readonly<Record<string, string>>, grace: number) {
     this.#grace = grace
     this.#ownGroup = !this.#atKeyboard

@@ -1,9 +1,6 @@
 import { printable } from '../base/printable.js'
 
-/**
- * Renders lines of cells as printable text in columns, separated by two spaces.
- * @param rightAligned indexes of the columns that are aligned to the right.
- */
+/** @param rightAligned indexes of the columns that are aligned to the right. */
 export function columns(texts: readonly (readonly string[])[], rightAligned: readonly number[]): string {
   const lines = texts.map(cells => cells.map(printable))
   const widths = (lines[0] ?? []).map((_, column) =>

@@ -19,13 +19,11 @@ export function addCompletion(
     })
 }
 
-/** A word that can be completed. */
 interface Word {
   readonly name: string
   readonly description: string
 }
 
-/** A subcommand with its options. */
 interface Entry extends Word {
   readonly options: readonly Word[]
 }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { type Box, diagnose, type Diagnosis, type Finding, open } from '../index.js'
+import { diagnose, type Diagnosis, type Finding, open } from '../index.js'
 import { UnavailableError } from '../base/errors.js'
 import { refused, trial } from './trial.js'
 import { engineOption, placeOf, type EngineOptions } from './engine.js'
@@ -32,17 +32,18 @@ export function addDoctor(program: Command, stdout: Terminal['stdout']): void {
 export async function examine(url: string): Promise<Diagnosis> {
   const seen = await diagnose(url)
   if (seen.findings.some(({ id }) => NOT_OPENED.includes(id))) return seen
-  const tried = await open(url, { label: 'signalbox doctor' }).then(tryOut, (error: unknown) => {
-    // The engine answered just now, so this is a finding about it.
-    if (!(error instanceof UnavailableError)) throw error
-    return { facts: [], findings: [refused('entry', error)] }
-  })
+  const tried = await open(url, { label: 'signalbox doctor' }).then(
+    async opened => {
+      await using box = opened
+      return await trial(box)
+    },
+    (error: unknown) => {
+      // The engine answered just now, so this is a finding about it.
+      if (!(error instanceof UnavailableError)) throw error
+      return { facts: [], findings: [refused('entry', error)] }
+    },
+  )
   return { facts: [...seen.facts, ...tried.facts], findings: [...seen.findings, ...tried.findings] }
-}
-
-async function tryOut(box: Box): Promise<Diagnosis> {
-  await using open = box
-  return await trial(open)
 }
 
 function report({ facts, findings }: Diagnosis): string {

@@ -10,13 +10,11 @@ export function engineOption(): Option {
   return new Option('--engine <url>', 'where the locks are, such as file:./locks').env('SIGNALBOX_URL')
 }
 
-/** The options of a subcommand that uses an engine and can print JSON. */
 export interface EngineOptions {
   engine?: string
   json?: boolean
 }
 
-/** Options for opening the box of a command. */
 interface Use {
   /** Whether to create a missing folder. A command that only reads rejects it: its path is probably a typo. */
   readonly creates?: boolean
@@ -38,11 +36,7 @@ export async function withBox<T>(
   return await task(box)
 }
 
-/**
- * Checks the URL of the engine.
- * @param creates see {@link Use}.
- * @throws CommandError if there is none, or if processes can't share the engine.
- */
+/** @throws CommandError if there is no URL, or if processes can't share the engine. */
 export async function placeOf(url: string | undefined, creates: boolean): Promise<string> {
   if (url === undefined || url === '') {
     throw new CommandError('missing engine: pass --engine URL or set SIGNALBOX_URL', EXIT.usage)

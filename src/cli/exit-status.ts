@@ -1,25 +1,16 @@
-/** Exit statuses of the command `signalbox`; `signalbox trains` has its own. */
+/** Exit statuses of the command `signalbox`, see {@link EXIT_TEXT}; `signalbox trains` has its own. */
 export const EXIT = {
   fine: 0,
-  /** Not done: nothing was found, or the engine could not do it. */
   failed: 1,
-  /** The command line is invalid; nothing was done. */
   usage: 2,
-  /** The engine can't be reached, refused the request, or did not answer. */
   unavailable: 69,
-  /** The lock or permit was not free within the wait. */
   busy: 75,
-  /** The lock was lost while the command ran; the command was stopped. */
   lost: 76,
-  /** The command exists but can't be started. */
   notStarted: 126,
-  /** The command was not found. */
   notFound: 127,
-  /** Plus the number of the signal that ended it. */
   signal: 128,
 } as const
 
-/** The exit statuses as `--help` shows them. */
 export const EXIT_TEXT = `
 Exit status:
   0    done

@@ -7,7 +7,6 @@ import { failureText } from '../base/failure-text.js'
 export class CommandError extends Error {
   override readonly name = 'CommandError'
 
-  /** @param status the exit status for it. */
   constructor(
     message: string,
     readonly status: number,
@@ -32,7 +31,6 @@ const STATUSES: Partial<Record<ErrorCode, number>> = {
   LOST: EXIT.lost,
 }
 
-/** Returns the exit status for an error. */
 export function statusOf(error: unknown): number {
   if (error instanceof CommandError) return error.status
   return (error instanceof SignalboxError && STATUSES[error.code]) || EXIT.failed

@@ -22,7 +22,6 @@ export function addGraph(program: Command, stdout: Terminal['stdout']): void {
 }
 
 const HEAD = ['WAITER', 'HOST', 'PID', 'AGE', 'KEY', 'STATE', 'BLOCKER', 'HOST', 'PID', 'AGE']
-/** Columns of numbers and durations. */
 const RIGHT_ALIGNED = [2, 3, 8, 9]
 
 /** Renders a line for each pair of a waiter and a session that it waits for, and one for each cycle. */
@@ -43,7 +42,6 @@ function who({ label, session, host, pid, age }: Party): string[] {
   return [label ?? session, host, String(pid), shortDuration(age)]
 }
 
-/** Renders the same as one line of JSON. */
 function graphJson(waits: readonly Wait<Party>[]): string {
   const plain = waits.map(({ key, waiter, blocker, holds }) => ({
     key,

@@ -2,27 +2,21 @@ import { constants } from 'node:os'
 import { EXIT } from './exit-status.js'
 import { EndedWith } from './failure.js'
 
-/** Signals that ask a program to end. */
 const ENDING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
 /** Turns a signal that ends the program into an abort, so that locks are released first. */
 export class Interrupt implements Disposable {
   readonly #controller = new AbortController()
-  readonly #listener = (name: NodeJS.Signals): void => this.#controller.abort(new Interrupted(name))
+  /** Aborts with an {@link EndedWith}. */
+  readonly signal = this.#controller.signal
+  readonly #listener = (name: NodeJS.Signals): void =>
+    this.#controller.abort(new EndedWith(EXIT.signal + constants.signals[name]))
 
   constructor() {
     for (const name of ENDING) process.on(name, this.#listener)
   }
 
-  /** Aborts with an {@link Interrupted}. */
-  get signal(): AbortSignal {
-    return this.#controller.signal
-  }
-
-  /**
-   * Returns the task's result, or throws an {@link Interrupted} if the task failed after the signal.
-   * @throws the error of the task.
-   */
+  /** Returns the task's result, or throws an {@link EndedWith} if the task failed after the signal. */
   async during<T>(task: (signal: AbortSignal) => Promise<T>): Promise<T> {
     try {
       return await task(this.signal)
@@ -32,15 +26,7 @@ export class Interrupt implements Disposable {
     }
   }
 
-  /** Restores the default effect of the signals. */
   [Symbol.dispose](): void {
     for (const name of ENDING) process.off(name, this.#listener)
-  }
-}
-
-/** Ends the program after a signal. */
-class Interrupted extends EndedWith {
-  constructor(signal: NodeJS.Signals) {
-    super(EXIT.signal + constants.signals[signal])
   }
 }

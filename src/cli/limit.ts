@@ -1,18 +1,19 @@
-import { Option, type Command } from 'commander'
+import { type Command, Option } from 'commander'
 import type { Box, BoxLimiter } from '../index.js'
 import { systemClock } from '../base/clock.js'
 import type { Duration } from '../base/duration.js'
 import { BusyError, TimedOutError } from '../base/errors.js'
 import { duration, keyOf, rateOf } from './arguments.js'
 import { Child } from './child.js'
-import { engineOption, withBox, type EngineOptions } from './engine.js'
+import { type EngineOptions, engineOption, withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError, EndedWith } from './failure.js'
 import { Interrupt } from './interrupt.js'
-import { linesOf } from './lines.js'
 import type { Terminal } from './terminal.js'
 import { reporter } from './work.js'
 import { labelOf, refuseCommandAsName } from './work-options.js'
+import type { Readable } from 'node:stream'
+import { onAbort } from '../base/abort-task.js'
 
 interface LimitOptions extends EngineOptions {
   rate: { limit: number; per: Duration }
@@ -55,7 +56,6 @@ export function addLimit(program: Command, terminal: Terminal): void {
   })
 }
 
-/** Waits for a permit, runs the command and returns its status. */
 async function runLimited(
   box: Box,
   name: string,
@@ -75,7 +75,6 @@ async function runLimited(
   return status
 }
 
-/** Copies the lines of standard input at the rate. */
 async function filter(
   box: Box,
   name: string,
@@ -110,5 +109,30 @@ async function permit(limiter: BoxLimiter, wait: number | undefined, signal: Abo
   } catch (error) {
     if (!(error instanceof TimedOutError || error instanceof BusyError)) throw error
     throw new CommandError(`a line exceeded --wait: ${error.message}`, EXIT.busy)
+  }
+}
+
+const LINE_FEED = 10
+
+/**
+ * Yields the lines of a stream, byte for byte, each with its line feed. The last one may have none.
+ * @throws the stream's error, and the signal's reason.
+ */
+async function* linesOf(stream: Readable, signal: AbortSignal): AsyncGenerator<Buffer, void, void> {
+  signal.throwIfAborted()
+  const letGo = onAbort(signal, () => void stream.destroy(signal.reason as Error))
+  const begun: Buffer[] = []
+  try {
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      let from = 0
+      for (let at = chunk.indexOf(LINE_FEED); at >= 0; at = chunk.indexOf(LINE_FEED, from)) {
+        yield Buffer.concat([...begun.splice(0), chunk.subarray(from, at + 1)])
+        from = at + 1
+      }
+      if (from < chunk.length) begun.push(chunk.subarray(from))
+    }
+    if (begun.length > 0) yield Buffer.concat(begun)
+  } finally {
+    letGo()
   }
 }

@@ -6,10 +6,7 @@ import { signalbox } from './signalbox.js'
 /** Maximum time for a connection to close, in milliseconds. */
 const CLOSE_TIMEOUT = 1000
 
-/**
- * Runs the command line of this process, and ends the process.
- * @param applications further subcommands.
- */
+/** Runs the command line of this process, and ends the process. */
 export async function main(applications: readonly Application[]): Promise<void> {
   const { stdout, stderr } = process
   const unread = new AbortController()

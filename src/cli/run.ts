@@ -11,7 +11,7 @@ import { CommandError, EndedWith } from './failure.js'
 import { Interrupt } from './interrupt.js'
 import type { Terminal } from './terminal.js'
 import { reportingWaits } from './waits.js'
-import { failureOf, reporter, work, type Surroundings } from './work.js'
+import { failureOf, reporter, work, type Report } from './work.js'
 import { addWorkOptions, labelOf, type WorkFlags } from './work-options.js'
 
 interface RunOptions extends WorkFlags {
@@ -24,7 +24,10 @@ interface RunOptions extends WorkFlags {
   oncePer?: string
 }
 
-interface RunSurroundings extends Surroundings {
+interface Surroundings {
+  readonly report: Report
+  /** Aborts when a signal asks this process to end. While the command runs, it gets the signal too. */
+  readonly interrupt: AbortSignal
   readonly stderr: Terminal['stderr']
 }
 
@@ -73,12 +76,11 @@ export function addRun(program: Command, { stderr }: Terminal): void {
   })
 }
 
-/** Runs the command while holding its locks, and returns its status. */
 async function runUnder(
   box: Box,
   command: readonly string[],
   options: RunOptions,
-  surroundings: RunSurroundings,
+  surroundings: Surroundings,
 ): Promise<number> {
   const { report } = surroundings
   const started = systemClock.now()
@@ -100,7 +102,7 @@ async function runUnder(
 async function acquire(
   box: Box,
   { lock, shared = false, permits, wait, lease, skipIfBusy = false }: RunOptions,
-  { report, interrupt, stderr }: RunSurroundings,
+  { report, interrupt, stderr }: Surroundings,
 ): Promise<Grant | undefined> {
   const claims = lock.map((key): Claim =>
     permits ? { key, mode: 'permits', ...permits } : { key, mode: shared ? 'shared' : 'exclusive' },

@@ -5,15 +5,12 @@ export interface Terminal {
   readonly stdin: Readable
   /** For results only. */
   readonly stdout: Output
-  /** For errors. */
   readonly stderr: { readonly isTTY?: boolean; write(text: string): unknown }
   /** Aborts when the reader of the results has closed the pipe, as `head` does. */
   readonly unread: AbortSignal
 }
 
-/** A stream for results. */
 export interface Output {
-  /** Whether it is a terminal. */
   readonly isTTY?: boolean
   /** Width and height of the terminal in characters; undefined if it is not a terminal. */
   readonly columns?: number | undefined

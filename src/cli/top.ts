@@ -48,7 +48,6 @@ export function addTop(program: Command, { stdout, unread }: Terminal): void {
     })
 }
 
-/** Cuts the overview to the size of the screen. */
 function screen(reports: readonly LockReport[], { columns: width = 80, rows = 24 }: Output): string {
   const lines = overview(reports)
     .slice(0, rows - 1)
@@ -59,7 +58,6 @@ function screen(reports: readonly LockReport[], { columns: width = 80, rows = 24
 }
 
 const HEAD = ['KEY', 'WAITING', 'HOLDER', 'HOST', 'PID', 'AGE', 'LEASE', 'NEXT', 'HOST', 'PID', 'AGE']
-/** Columns of numbers and durations. */
 const RIGHT_ALIGNED = [1, 4, 5, 6, 9, 10]
 
 /**

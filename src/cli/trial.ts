@@ -62,7 +62,6 @@ function uses(box: Box, mutex: Lock): [string, () => Promise<unknown>][] {
   ]
 }
 
-/** Returns the finding that something can't be used. */
 export function refused(what: string, error: unknown): Finding {
   const messages: string[] = []
   for (let at = error; at instanceof Error; at = at.cause) messages.push(at.message)

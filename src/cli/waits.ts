@@ -49,7 +49,6 @@ async function report(
   }
 }
 
-/** Finds a holder that blocks this box on one of the keys. */
 async function blockerOf(box: Box, keys: readonly string[]): Promise<Wait<Party> | undefined> {
   const reports = await Promise.all(keys.map(key => reportsOf(box, key, { exact: true })))
   return waitsOf(reports.flat()).find(({ waiter, holds }) => holds && waiter.session === box.session)

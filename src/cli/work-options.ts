@@ -12,7 +12,6 @@ export interface WorkFlags {
   json?: boolean
 }
 
-/** Adds the options that `run` and `lead` share. */
 export function addWorkOptions(command: Command): Command {
   return command
     .addOption(

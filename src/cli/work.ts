@@ -4,14 +4,7 @@ import { Child } from './child.js'
 import { EXIT } from './exit-status.js'
 import { printableJson } from '../base/printable.js'
 import type { Terminal } from './terminal.js'
-
-/** Options for running a command under a grant. */
-export interface WorkOptions {
-  /** The environment variable that passes its token. */
-  readonly fenceEnv: string
-  /** Maximum time to end after the loss of the grant, in milliseconds. */
-  readonly grace: number
-}
+import type { WorkFlags } from './work-options.js'
 
 /**
  * Runs a command while the grant is held. If the grant is lost, sends SIGTERM, and SIGKILL after the grace period.
@@ -21,7 +14,7 @@ export interface WorkOptions {
 export async function work(
   command: readonly string[],
   grant: Grant,
-  { fenceEnv, grace }: WorkOptions,
+  { fenceEnv, grace }: Pick<WorkFlags, 'fenceEnv' | 'grace'>,
   report: Report,
 ): Promise<number> {
   grant.assertHeld()
@@ -69,14 +62,6 @@ const AFTERMATH = {
   unrecorded: 'the command has run, and may run again for its slot',
 } as const
 
-/** Details of a failure after the command had run. */
 export function failureOf(error: unknown, more: object = {}): Readonly<Record<string, unknown>> {
   return { message: error instanceof Error ? error.message : String(error), ...more }
-}
-
-/** The surroundings of a command. */
-export interface Surroundings {
-  readonly report: Report
-  /** Aborts when a signal asks this process to end. While the command runs, it gets the signal too. */
-  readonly interrupt: AbortSignal
 }

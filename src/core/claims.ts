@@ -33,13 +33,8 @@ export function claimSet(claims: readonly Claim[]): ClaimSet {
 }
 
 function toSet(claims: readonly Claim[]): ClaimSet {
-  let signature = ''
-  let title = ''
-  for (const claim of claims) {
-    signature += text(claim)
-    title = title === '' ? claim.key : `${title}, ${claim.key}`
-  }
-  return { claims, signature, title }
+  const signature = claims.map(text).join('')
+  return { claims, signature, title: claims.map(({ key }) => key).join(', ') }
 }
 
 /**

@@ -4,12 +4,12 @@ import { TransientMap } from '../base/transient-map.js'
 import { conflicting, type ClaimSet } from './claims.js'
 import { sharedClaims, type Claim } from '../engine/claim.js'
 import type { Grant, LocalGrant } from './grant.js'
-import type { LocalQueue } from './local-queue.js'
+import type { WaitingQueue } from './pending-request.js'
 
 /** The grant of one `run` while its task runs. The frame of a nested run has the frame of the outer run as parent. */
 class Frame {
   /** The local queues in which this task, or a nested one, waits, with the number of its waits in each. */
-  readonly waits = new Map<LocalQueue, number>()
+  readonly waits = new Map<WaitingQueue, number>()
 
   constructor(
     readonly parent: Frame | undefined,
@@ -47,7 +47,6 @@ function currentFrames(): readonly Frame[] {
 export class DeadlockDetector {
   readonly #active = new TransientMap<Frame, true>()
 
-  /** Calls `task`, which holds the grant. */
   async run<T>(set: ClaimSet, grant: LocalGrant, task: () => Promise<T>): Promise<T> {
     const frame = new Frame(storage.getStore(), set, grant)
     this.#active.set(frame, true)
@@ -68,7 +67,6 @@ export class DeadlockDetector {
     return currentFrames().some(frame => frame.grant === grant)
   }
 
-  /** Whether the calling task holds a grant. */
   inside(): boolean {
     return this.#held().length > 0
   }
@@ -86,9 +84,9 @@ export class DeadlockDetector {
    * @throws DeadlockError when the task would wait for itself.
    */
   acquire(
-    queue: LocalQueue,
+    queue: WaitingQueue,
     reentrant: boolean,
-    queues: () => Iterable<LocalQueue>,
+    queues: () => Iterable<WaitingQueue>,
     wait: () => Promise<LocalGrant>,
   ): Promise<LocalGrant> {
     const own = this.#held()
@@ -97,9 +95,9 @@ export class DeadlockDetector {
 
   async #acquireWithin(
     own: readonly Frame[],
-    queue: LocalQueue,
+    queue: WaitingQueue,
     reentrant: boolean,
-    queues: () => Iterable<LocalQueue>,
+    queues: () => Iterable<WaitingQueue>,
     wait: () => Promise<LocalGrant>,
   ): Promise<LocalGrant> {
     this.#check(queue, own, reentrant, queues)
@@ -123,10 +121,10 @@ export class DeadlockDetector {
   }
 
   #check(
-    queue: LocalQueue,
+    queue: WaitingQueue,
     own: readonly Frame[],
     reentrant: boolean,
-    queues: () => Iterable<LocalQueue>,
+    queues: () => Iterable<WaitingQueue>,
   ): void {
     const { title } = queue.set
     if (own.some(frame => conflicting(frame, queue.set))) {
@@ -139,9 +137,9 @@ export class DeadlockDetector {
         queue.errors.context,
       )
     }
-    const seen = new Set<LocalQueue>()
+    const seen = new Set<WaitingQueue>()
     const waitsFor = [{ set: queue.set, order: Infinity }]
-    const add = (other: LocalQueue): void => {
+    const add = (other: WaitingQueue): void => {
       if (seen.has(other)) return
       seen.add(other)
       waitsFor.push({ set: other.set, order: other.order })

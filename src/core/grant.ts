@@ -1,9 +1,10 @@
 import { setMaxListeners } from 'node:events'
 import type { ReadOutcome, SqlTransaction } from '../engine/contract.js'
-import { LostError, type ErrorContext } from '../base/errors.js'
+import { LostError } from '../base/errors.js'
 import { printedAs } from '../base/printed.js'
 import type { Lease, LeaseUser } from './lease.js'
 import type { LeaseKeeper } from './lease-keeper.js'
+import type { LockErrors } from './lock-errors.js'
 
 /** Proof that the keys are held, as long as `assertHeld()` passes. */
 export interface Grant extends AsyncDisposable {
@@ -60,7 +61,7 @@ export interface WriteGrant extends Grant {
 export interface GrantOwner {
   readonly keeper: LeaseKeeper
   readonly keys: readonly string[]
-  context(): ErrorContext
+  readonly errors: LockErrors
   /** Binds the lease of a grant to a transaction. @throws what `Grant.fence` throws */
   fence(grant: LocalGrant, transaction: SqlTransaction): Promise<void>
   /** Called when the user releases the grant. Rejects with a LostError when the grant was lost. */
@@ -75,17 +76,14 @@ export interface GrantOwner {
  */
 const TURNS_PER_NUMBER = 1024n
 
-/** The token of a turn. */
 export function tokenOf(number: number, turn: number): bigint {
   return BigInt(number) * TURNS_PER_NUMBER + BigInt(turn)
 }
 
-/** The engine's number within a token. */
 export function numberOf(token: bigint): number {
   return Number(token / TURNS_PER_NUMBER)
 }
 
-/** Returns the printed form of a grant. */
 export function printedGrant(grant: Grant, label?: string): object {
   const { keys, token } = grant
   // JSON has no integers of 64 bits.
@@ -193,6 +191,6 @@ export class LocalGrant implements WriteGrant, LeaseUser {
 
   #alreadyReleased(): LostError {
     const { title } = this.lease.set
-    return new LostError(`this grant of ${title} was already released`, this.#owner.context())
+    return new LostError(`this grant of ${title} was already released`, this.#owner.errors.context)
   }
 }

@@ -13,30 +13,24 @@ export interface BoxState {
   readonly reason: Error | undefined
 }
 
-/** Tracks the state of a box, and publishes its changes. */
 export class Health {
   readonly #box: BoxEvent
   readonly #ping: () => Promise<unknown>
   #isPinging = false
   #state: BoxState = { status: 'ready', since: new Date(), reason: undefined }
   readonly #answered = (): void => {
-    if (this.#state.status === 'reconnecting') this.#become('ready', undefined)
+    if (this.#state.status === 'reconnecting') this.become('ready')
   }
   readonly #failed = (error: unknown): void => {
     if (!isOutage(error)) return this.#answered()
     if (this.#state.status !== 'ready') return
-    this.#become('reconnecting', error)
+    this.become('reconnecting', error)
   }
 
   /** @param ping sends an operation, whose answer is also passed to {@link watch}. */
   constructor(box: BoxEvent, ping: () => Promise<unknown>) {
     this.#box = box
     this.#ping = ping
-  }
-
-  /** The box has joined its engine. */
-  begin(): void {
-    this.#become('ready', undefined)
   }
 
   /** The state after the last answer. Reading it while it is `reconnecting` sends a ping, whose answer updates it. */
@@ -50,16 +44,11 @@ export class Health {
     return this.#state
   }
 
-  /** Updates the state when this answer arrives. */
   watch(answer: Promise<unknown>): void {
     void answer.then(this.#answered, this.#failed)
   }
 
-  end(cause: Error): void {
-    this.#become('closed', cause)
-  }
-
-  #become(status: BoxState['status'], reason: Error | undefined): void {
+  become(status: BoxState['status'], reason?: Error): void {
     this.#state = { status, since: new Date(), reason }
     if (channels.boxState.hasSubscribers)
       channels.boxState.publish({ ...this.#box, status, reason } satisfies BoxStateEvent)

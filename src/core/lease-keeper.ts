@@ -32,14 +32,12 @@ export class LeaseKeeper {
   #timer: Timer | undefined
   #timerAt = Infinity
 
-  /** @param send sends a renewal to the engine. */
   constructor(engine: Engine, clock: Clock, send: (renewal: Renew) => Awaitable<boolean>) {
     this.#engine = engine
     this.#clock = clock
     this.#send = send
   }
 
-  /** Keeps the lease from now on. */
   add(lease: Lease): void {
     this.#leases.set(lease.request.id, lease)
     this.schedule(lease)
@@ -155,7 +153,6 @@ export class LeaseKeeper {
     for (const lease of [...this.#leases.values()]) this.lose(lease, cause.message, cause)
   }
 
-  /** Stops the timer. */
   stop(): void {
     this.#timer?.cancel()
     this.#timerAt = Infinity

@@ -12,7 +12,6 @@ const LAST_TURN = 1023
 /** Minimum part of the lease that must be left for a further turn. With less, the box asks the engine to extend it. */
 const MIN_LEASE_LEFT = 1 / 2
 
-/** A local caller's use of a lease. */
 export interface LeaseUser {
   /** The lowest bits of its token. */
   readonly turn: number
@@ -56,7 +55,6 @@ export class Lease {
   downgraded = false
   /** Set once it is bound to a transaction. Only the engine knows when that ends, so no further turn gets it. */
   isBound = false
-  /** The turn of its newest user. */
   turn = 0
   /**
    * Set when an operator has forced the release of this turn. The lease then gets no further turn: the release would
@@ -119,7 +117,6 @@ export class Lease {
 export interface LeaseOwner {
   /** Called when the lease is lost. Its user may not have noticed. */
   leaseLost(lease: Lease): void
-  /** Releases the spare lease. */
   dropSpare(lease: Lease): void
 }
 

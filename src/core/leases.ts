@@ -1,15 +1,9 @@
 import type { LockEvent } from '../base/diagnostics.js'
 import { sharedClaims } from '../engine/claim.js'
-import type {
-  Awaitable,
-  Engine,
-  LockRequest,
-  ReadOutcome,
-  SessionInfo,
-  SqlTransaction,
-} from '../engine/contract.js'
+import type { Awaitable, LockRequest, ReadOutcome, SqlTransaction } from '../engine/contract.js'
 import { UnavailableError, type Holder, type LostError } from '../base/errors.js'
 import { runtimeTimers } from '../base/runtime-timers.js'
+import { Waiter } from '../base/waiters.js'
 import type { ClaimSet } from './claims.js'
 import { LocalGrant, type GrantOwner } from './grant.js'
 import { Lease, type LeaseOwner } from './lease.js'
@@ -17,25 +11,28 @@ import type { LeaseKeeper } from './lease-keeper.js'
 import type { LockErrors } from './lock-errors.js'
 import type { LockEvents } from './lock-events.js'
 import type { AcquireTerms } from './lock-options.js'
-import type { LockWaiter } from './lock-waiter.js'
 import {
   isStatus,
   type Answer,
   type HeldStatus,
   type PendingRequest,
-  type RequestSession,
+  type QueueSession,
 } from './pending-request.js'
 import type { Requests } from './requests.js'
 
-/** The session of a local queue, as far as its leases need it. */
-export interface LeasesSession extends RequestSession {
-  /** The process of the box. */
-  readonly member: SessionInfo
-  readonly engine: Engine
-  readonly keeper: LeaseKeeper
-  /** Counts a lease as in use, until {@link leaseEnded}. */
-  leaseBegan(): void
-  leaseEnded(): void
+/** A caller that waits for a grant. */
+export class LockWaiter extends Waiter {
+  constructor(
+    readonly request: AcquireTerms,
+    /** When it began to wait: clock time. */
+    readonly since: number,
+    readonly resolve: (grant: LocalGrant) => void,
+    readonly reject: (error: Error) => void,
+    /** The event that was published about its request, if there was a subscriber. */
+    readonly event: LockEvent | undefined,
+  ) {
+    super(1)
+  }
 }
 
 /** The waiting callers of a local queue, as far as its leases need them. */
@@ -45,7 +42,6 @@ export interface LeaseCallers {
   shift(): LockWaiter
   /** How much longer they wait at most, in milliseconds. */
   longestWait(): number
-  /** Sends the requests that they need. */
   pump(): void
 }
 
@@ -56,10 +52,10 @@ export interface LeaseCallers {
  */
 export class Leases implements GrantOwner, LeaseOwner {
   readonly keeper: LeaseKeeper
-  readonly #session: LeasesSession
+  readonly #session: QueueSession
   readonly #set: ClaimSet
   readonly #events: LockEvents
-  readonly #errors: LockErrors
+  readonly errors: LockErrors
   readonly #requests: Requests
   readonly #callers: LeaseCallers
   /** Whether a lease can be passed on to the next caller. A shared one would block a writer that came earlier. */
@@ -68,7 +64,6 @@ export class Leases implements GrantOwner, LeaseOwner {
   readonly #isExclusive: boolean
   /** Maximum number of leases at once. Infinity if all claims are shared. */
   readonly #places: number
-  /** Number of leases in use. */
   #inUse = 0
   /** Number of those that were downgraded, and so admit other holders. */
   #downgraded = 0
@@ -76,9 +71,8 @@ export class Leases implements GrantOwner, LeaseOwner {
   #latest: Lease | undefined
   #spare: Lease | undefined
 
-  /** @param places the maximum number of leases at once; Infinity if all claims are shared. */
   constructor(
-    session: LeasesSession,
+    session: QueueSession,
     set: ClaimSet,
     places: number,
     events: LockEvents,
@@ -90,7 +84,7 @@ export class Leases implements GrantOwner, LeaseOwner {
     this.#session = session
     this.#set = set
     this.#events = events
-    this.#errors = errors
+    this.errors = errors
     this.#requests = requests
     this.#callers = callers
     this.#canPassOn = !set.claims.some(claim => claim.mode === 'shared')
@@ -102,7 +96,6 @@ export class Leases implements GrantOwner, LeaseOwner {
     return this.#set.claims.map(claim => claim.key)
   }
 
-  /** Whether none is in use or kept. */
   get idle(): boolean {
     return this.#inUse === 0 && !this.#spare
   }
@@ -110,11 +103,6 @@ export class Leases implements GrantOwner, LeaseOwner {
   /** Until when the latest lease is or was held: clock time. */
   get latestDeadline(): number | undefined {
     return this.#latest?.deadline
-  }
-
-  /** The context of errors about these leases. */
-  context(): { key: string; engine: string } {
-    return this.#errors.context
   }
 
   /** Whether the leases in use exclude the other callers of this queue, if the engine grants `more` requests. */
@@ -253,9 +241,9 @@ export class Leases implements GrantOwner, LeaseOwner {
 
   async fence({ lease }: LocalGrant, transaction: SqlTransaction): Promise<void> {
     const { engine } = this.#session
-    if (!engine.fence) throw this.#errors.cannotFence()
+    if (!engine.fence) throw this.errors.cannotFence()
     if (lease.downgraded || !lease.request.claims.some(({ mode }) => mode === 'exclusive'))
-      throw this.#errors.notExclusive()
+      throw this.errors.notExclusive()
     // Set before the engine answers, because the lease may be released by then.
     lease.isBound = true
     const { request, number } = lease
@@ -267,7 +255,7 @@ export class Leases implements GrantOwner, LeaseOwner {
   async downgrade(grant: LocalGrant): Promise<void> {
     const { lease } = grant
     const { request, number } = lease
-    if (!this.#set.claims.every(({ mode }) => mode === 'exclusive')) throw this.#errors.cannotDowngrade()
+    if (!this.#set.claims.every(({ mode }) => mode === 'exclusive')) throw this.errors.cannotDowngrade()
     if (!lease.downgraded) {
       // Counted before the engine answers, because the lease may be released by then.
       lease.downgraded = true
@@ -367,7 +355,7 @@ export class Leases implements GrantOwner, LeaseOwner {
     // No caller uses the lease until the answer, which sets a new deadline.
     this.keeper.remove(lease)
     const settle = (status: Answer): void => {
-      if (!isStatus(status)) return fail(this.#errors.unknownStatus(status))
+      if (!isStatus(status)) return fail(this.errors.unknownStatus(status))
       if (status.state !== 'gone') this.#events.released(lease)
       if (status.state === 'held' && status.id === held.id)
         return this.#extended(lease, status, pending, request)
@@ -443,14 +431,13 @@ export class Leases implements GrantOwner, LeaseOwner {
     return released
   }
 
-  /** Releases a grant that no caller uses, in the background. */
   #releaseUnused(request: LockRequest, number: number, duration: number): void {
     this.#session.cleanUp({ type: 'release', request, number }, duration)
   }
 
   #lostBeforeRelease(lease: Lease): LostError {
     if (!lease.loss) {
-      lease.loss = this.#errors.lostBeforeRelease()
+      lease.loss = this.errors.lostBeforeRelease()
       for (const user of lease.users) user.lost()
     }
     this.#events.lost(lease)

@@ -6,32 +6,22 @@ import { AbortedError, TimedOutError, type Holder } from '../base/errors.js'
 import { Waiters, type WaitersOwner } from '../base/waiters.js'
 import type { ClaimSet } from './claims.js'
 import type { LocalGrant } from './grant.js'
-import { Leases, type LeaseCallers, type LeasesSession } from './leases.js'
+import { Leases, LockWaiter, type LeaseCallers } from './leases.js'
 import { LockErrors } from './lock-errors.js'
 import { LockEvents } from './lock-events.js'
 import type { AcquireTerms } from './lock-options.js'
-import { LockWaiter } from './lock-waiter.js'
 import {
   isStatus,
   type Answer,
   type HeldStatus,
   type PendingRequest,
+  type QueueSession,
   type RequestOwner,
 } from './pending-request.js'
 import { Requests } from './requests.js'
 
 /** The wait sent to the engine when a wait has passed but its timer is late. 0 would mean not to queue at all. */
 const MIN_WAIT = 1
-
-/** The session of a local queue, as far as the queue needs it. */
-export interface QueueSession extends LeasesSession {
-  /** Set once the session has ended. */
-  readonly ending: Error | undefined
-  /** Why new requests are refused; undefined when they are accepted. */
-  refusal(): Error | undefined
-  /** Passes wake-ups for this request to this queue, until {@link forgetWake}. */
-  expectWake(id: string, queue: LocalQueue): void
-}
 
 /**
  * The queue of all local callers with the same claim set. It sends {@link Requests} to the engine for them, unless it
@@ -40,7 +30,6 @@ export interface QueueSession extends LeasesSession {
 export class LocalQueue implements LeaseCallers, RequestOwner, WaitersOwner<LockWaiter> {
   readonly clock: Clock
   readonly errors: LockErrors
-  /** Publishes events about its requests and grants. */
   readonly events: LockEvents
   readonly leases: Leases
   readonly #requests: Requests
@@ -84,12 +73,10 @@ export class LocalQueue implements LeaseCallers, RequestOwner, WaitersOwner<Lock
     return this.first?.request.read
   }
 
-  /** Of two waiting queues, the one with the lower order sent its request first. Infinity if it has no request. */
   get order(): number {
     return this.#requests.oldest?.order ?? Infinity
   }
 
-  /** The grant if it is available without waiting, else undefined. */
   attempt(request: AcquireTerms, event?: LockEvent): Awaitable<LocalGrant | undefined> {
     const refusal = this.#session.refusal()
     if (refusal) throw refusal
@@ -114,21 +101,25 @@ export class LocalQueue implements LeaseCallers, RequestOwner, WaitersOwner<Lock
     }
     const status = this.#enqueue(asked, request, 0)
     if (!(status instanceof Promise)) return decided(status)
-    this.expectWake(asked.id)
+    let isDoubted = false
+    this.#session.expectHints(asked.id, {
+      queue: this,
+      wake: () => undefined,
+      lost: () => void (isDoubted = true),
+    })
     const answered = (answer: Answer): LocalGrant | undefined => {
-      const isDoubted = this.#requests.forgetWake(asked.id)
+      this.#session.forgetHints(asked.id)
       const grant = decided(answer)
       if (grant && isDoubted) this.#session.keeper.verify(grant.lease)
       return grant
     }
     return status.then(answered, (error: unknown) => {
-      this.#requests.forgetWake(asked.id)
+      this.#session.forgetHints(asked.id)
       this.#requests.cancelFailed(asked, request.lease, error)
       throw this.errors.failed(error)
     })
   }
 
-  /** Waits for the caller's turn, and returns the grant. */
   acquire(request: AcquireTerms, event?: LockEvent): Promise<LocalGrant> {
     const refusal = this.#session.refusal()
     if (refusal) return Promise.reject(refusal)
@@ -150,33 +141,19 @@ export class LocalQueue implements LeaseCallers, RequestOwner, WaitersOwner<Lock
     return this.#queueUp(request, follow, event)
   }
 
-  expectWake(id: string): void {
-    this.#session.expectWake(id, this)
-  }
-
-  /** The engine may have reserved the keys for this queue's request. */
-  wake(id: string): void {
-    this.#requests.wake(id)
-  }
-
-  /** Handles a hint that the request, or the grant whose reply is still on its way, is lost. */
-  lost(id: string): void {
-    this.#requests.lost(id)
-  }
-
   /** Gives the lease to the first waiter, because the engine has granted the pending request. */
   granted(pending: PendingRequest, status: HeldStatus): void {
     const request = this.first?.request
     // mutant: lease-of-another
     if (request && request.lease !== pending.lease) return pending.askWith(request.lease)
-    const isDoubted = this.#requests.remove(pending)
+    this.#requests.remove(pending)
     // mutant: keep-unused-grant
     if (!request) return pending.cancelInEngine()
     const lease = this.leases.begin(status, pending.request, pending.sentAt, request, this.clock.now())
     // Without a lease the grant came too late and was released, so the queue sends a new request.
     if (lease) {
       this.leases.serve(lease, status.read)
-      if (isDoubted) this.#session.keeper.verify(lease)
+      if (pending.isDoubted) this.#session.keeper.verify(lease)
       this.#dropSurplusIfIdle()
     }
     this.pump()
@@ -261,7 +238,6 @@ export class LocalQueue implements LeaseCallers, RequestOwner, WaitersOwner<Lock
     return mayEnd ? tracedToCaller(waiting) : waiting
   }
 
-  /** Whether the queue may send one more request. */
   #mayRequest(): boolean {
     return !this.leases.areTaken(this.#requests.size) && this.#requests.mayAdd
   }
@@ -302,7 +278,6 @@ export class LocalQueue implements LeaseCallers, RequestOwner, WaitersOwner<Lock
       this.#requests.drop(newest)
   }
 
-  /** The newest request if there are more requests than callers. */
   #newestSurplus(): PendingRequest | undefined {
     // mutant: leave-cancels-others
     return this.#requests.size > this.#waiters.callers ? this.#requests.newest : undefined
@@ -316,14 +291,8 @@ export class LocalQueue implements LeaseCallers, RequestOwner, WaitersOwner<Lock
 
 /** Maximum number of grants of a claim that hold at once. */
 function placesOf(claim: Claim): number {
-  switch (claim.mode) {
-    case 'exclusive':
-      return 1
-    case 'shared':
-      return Infinity
-    case 'permits':
-      return Math.floor(claim.max / claim.permits)
-  }
+  if (claim.mode === 'permits') return Math.floor(claim.max / claim.permits)
+  return claim.mode === 'shared' ? Infinity : 1
 }
 
 /**

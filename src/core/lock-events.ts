@@ -1,4 +1,3 @@
-import type { Clock } from '../base/clock.js'
 import {
   channels,
   type GrantedEvent,
@@ -8,24 +7,17 @@ import {
   type ReleasedEvent,
   type ReleaseFailedEvent,
 } from '../base/diagnostics.js'
-import type { Engine } from '../engine/contract.js'
 import type { ClaimSet } from './claims.js'
 import { tokenOf } from './grant.js'
 import type { Lease, LeaseUser } from './lease.js'
-
-/** The box whose locks the events are about. */
-interface Source {
-  readonly id: string
-  readonly engine: Engine
-  readonly clock: Clock
-}
+import type { QueueSession } from './pending-request.js'
 
 /** Publishes events about the requests and grants of one claim set. Each request, and each grant, ends exactly once. */
 export class LockEvents {
-  readonly #source: Source
+  readonly #source: QueueSession
   readonly #set: ClaimSet
 
-  constructor(source: Source, set: ClaimSet) {
+  constructor(source: QueueSession, set: ClaimSet) {
     this.#source = source
     this.#set = set
   }
@@ -82,7 +74,6 @@ export class LockEvents {
       channels.lost.publish({ ...this.#end(lease, user), error: lease.loss! } satisfies LostEvent)
   }
 
-  /** The event for the end of a user's turn. */
   #end({ number }: Lease, { turn, grantedAt }: LeaseUser): ReleasedEvent {
     // The time is unknown for a turn that was granted before there was a subscriber.
     const held = grantedAt === undefined ? 0 : this.#source.clock.now() - grantedAt
@@ -105,7 +96,6 @@ export class LockEvents {
   }
 }
 
-/** Whether grants or their ends have a subscriber. */
 function grantsAreObserved(): boolean {
   const { granted, released, releaseFailed, lost } = channels
   return (

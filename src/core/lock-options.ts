@@ -39,13 +39,11 @@ const MAX_LABEL_LENGTH = 200
 
 /** The checked options of a request that its local queue uses; times in milliseconds. */
 export interface AcquireTerms {
-  /** Maximum wait; Infinity for no limit. */
   readonly wait: number
   readonly lease: number
   readonly renew: boolean
   readonly label: string | undefined
   readonly signal: AbortSignal | undefined
-  /** Whether to take the keys from their holders. */
   readonly steal?: boolean | undefined
   /** Whether the caller asked for a nested grant if its task holds the keys. */
   readonly reentrant?: boolean | undefined
@@ -57,7 +55,6 @@ export interface AcquireTerms {
   readonly priority?: number | undefined
 }
 
-/** All checked options of a lock request. */
 export interface CheckedOptions extends AcquireTerms {
   readonly reentrant: boolean
   readonly ownRequest: boolean
@@ -76,10 +73,7 @@ const DEFAULTS: CheckedOptions = {
 const NAMES = Object.keys(DEFAULTS)
 const TRY_NAMES = NAMES.filter(name => name !== 'wait' && name !== 'signal')
 
-/**
- * Checks the options of a caller.
- * @throws InvalidArgumentError that names the option, what it must be, and the value it got.
- */
+/** @throws InvalidArgumentError that names the option, what it must be, and the value it got. */
 export function checkedOptions(options: LockOptions | undefined): CheckedOptions {
   if (options === undefined) return DEFAULTS
   checkOptions(options, NAMES, `{ wait: '5s' }`)

@@ -48,7 +48,6 @@ export interface Lock<G extends Grant = Grant, O extends LockOptions = LockOptio
   run<T>(task: (grant: G) => T | Promise<T>, options?: O): Promise<T>
 }
 
-/** Implements these methods for any claim set. */
 export class ClaimSetLock implements Lock<WriteGrant> {
   readonly #session: Session
   readonly #set: ClaimSet

@@ -6,7 +6,6 @@ import { ClaimSetLock, type Lock } from './lock.js'
 /** Mutual exclusion on one key, or on several that are granted together or not at all. */
 export type Mutex = Lock
 
-/** @throws InvalidArgumentError when there is no key or one is invalid. */
 export function mutex(session: Session, keys: readonly string[]): Mutex {
   for (const key of keys as readonly unknown[]) {
     if (Array.isArray(key))

@@ -2,16 +2,20 @@ import type { Clock, Timer } from '../base/clock.js'
 import type {
   Awaitable,
   Cancel,
+  Engine,
   LockRequest,
   Operation,
   OutcomeOf,
   ReadSet,
   Release,
   RequestStatus,
+  SessionInfo,
 } from '../engine/contract.js'
 import { HEARTBEAT_INTERVAL, heartbeatWithin, placeTtl } from '../engine/wait-times.js'
 import { RETRY_DELAY } from '../engine/retry-until-expired.js'
 import { UnavailableError, type Holder } from '../base/errors.js'
+import type { ClaimSet } from './claims.js'
+import type { LeaseKeeper } from './lease-keeper.js'
 import type { LockErrors } from './lock-errors.js'
 import type { CoveredRequest, SignOfLife } from './sign-of-life.js'
 
@@ -34,18 +38,33 @@ export type Answer = RequestStatus | null | undefined
 export type HeldStatus = RequestStatus & { readonly state: 'held' }
 type QueuedStatus = RequestStatus & { readonly state: 'queued' }
 
-/** The session of a local queue, as far as its requests need it. */
-export interface RequestSession {
+/** Receives the engine's hints about a request that is not granted yet. */
+export interface HintReceiver {
+  readonly queue: WaitingQueue
+  /** The engine may have reserved the keys for it. */
+  wake(): void
+  /** The request, or the grant whose reply is still on its way, may be lost. */
+  lost(): void
+}
+
+/** The session of a local queue, as far as the queue, its requests and its leases need it. */
+export interface QueueSession {
   readonly id: string
+  readonly member: SessionInfo
+  readonly engine: Engine
   readonly clock: Clock
+  readonly keeper: LeaseKeeper
   /** Covers requests that wait. Undefined if the engine keeps no signs; then each request sends heartbeats. */
   readonly signs: SignOfLife | undefined
+  /** Set once the session has ended. */
+  readonly ending: Error | undefined
+  /** Why new requests are refused; undefined when they are accepted. */
+  refusal(): Error | undefined
   /** A request ID that no other request ever had. */
   nextRequest(): string
-  /** Passes on no more hints for this request. */
-  forgetWake(id: string): void
-  /** Time until the next heartbeat of a waiter, in milliseconds. */
-  untilHeartbeat(): number
+  /** Passes on the hints for this request, until {@link forgetHints}. */
+  expectHints(id: string, receiver: HintReceiver): void
+  forgetHints(id: string): void
   /** Sends an operation. An engine in this process answers at once. */
   send<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
   /**
@@ -53,28 +72,33 @@ export interface RequestSession {
    * @param isCovered whether signs of the session keep it beyond its lease.
    */
   cleanUp(operation: Cancel | Release, lease: number, isCovered?: boolean): void
+  /** Counts a lease as in use, until {@link leaseEnded}. */
+  leaseBegan(): void
+  leaseEnded(): void
+}
+
+/** A local queue, as far as others see it. */
+export interface WaitingQueue {
+  readonly set: ClaimSet
+  readonly errors: LockErrors
+  readonly waiting: boolean
+  /** Of two waiting queues, the one with the lower order sent its request first. Infinity if it has no request. */
+  readonly order: number
+  failAll(error: Error): void
 }
 
 /** The local queue, as far as its requests need it. */
-export interface RequestOwner {
-  readonly errors: LockErrors
-  /** Whether a local caller still waits. */
-  readonly waiting: boolean
+export interface RequestOwner extends WaitingQueue {
   /** How much longer the local callers wait at most, in milliseconds. */
   longestWait(): number
-  /** Receives the hints for this request from now on. */
-  expectWake(id: string): void
   /** The values that the first waiter reads with its grant. */
   wantedRead(): ReadSet | undefined
   /** If it has more requests than callers, stops the newest ones. */
   dropAllSurplus(): void
   granted(pending: PendingRequest, status: HeldStatus): void
-  /** The engine no longer has the request. */
   gone(pending: PendingRequest): void
   /** The request failed, and is not sent again. */
   requestFailed(pending: PendingRequest, error: Error): void
-  /** Rejects all waiters. */
-  failAll(error: Error): void
 }
 
 let orders = 0
@@ -84,7 +108,7 @@ let orders = 0
  * time that the engine asked for. The signs of its session keep its entry alive; without them, it checks in often
  * enough.
  */
-export class PendingRequest implements CoveredRequest {
+export class PendingRequest implements CoveredRequest, HintReceiver {
   /**
    * `sent`: waits for a reply. `woken`: as `sent`, and a wake-up has arrived since. `queued`: the engine has replied
    * that it is in the queue. `stopped`: its queue no longer uses it.
@@ -92,8 +116,9 @@ export class PendingRequest implements CoveredRequest {
   #state: 'sent' | 'woken' | 'queued' | 'stopped' = 'sent'
   /** Its place in the order in which the local queues of this process sent their requests. */
   readonly order = ++orders
-  readonly #session: RequestSession
-  readonly #owner: RequestOwner
+  /** Whether a hint says that it, or its grant, is lost. */
+  isDoubted = false
+  readonly #session: QueueSession
   /** Number of check-ins after wake-ups since the last one that its timer caused. */
   #wakes = 0
   #timer: Timer | undefined
@@ -106,8 +131,8 @@ export class PendingRequest implements CoveredRequest {
    * @param sentAt when the last operation about it was sent: clock time.
    */
   constructor(
-    session: RequestSession,
-    owner: RequestOwner,
+    session: QueueSession,
+    readonly queue: RequestOwner,
     readonly request: LockRequest,
     public lease: number,
     public wait: number,
@@ -119,10 +144,9 @@ export class PendingRequest implements CoveredRequest {
     public retryUntil = 0,
   ) {
     this.#session = session
-    this.#owner = owner
+    session.expectHints(request.id, this)
   }
 
-  /** Handles the answer to the last operation about it, when it arrives. */
   follow(answer: Awaitable<Answer>): void {
     if (!(answer instanceof Promise)) return this.arrived(answer)
     answer.then(
@@ -132,7 +156,7 @@ export class PendingRequest implements CoveredRequest {
   }
 
   arrived(status: Answer): void {
-    const { errors } = this.#owner
+    const { errors } = this.queue
     if (!isStatus(status)) return this.failed(errors.unknownStatus(status))
     if (this.#state === 'stopped') {
       // All callers gave up in the meantime, or the box was closed.
@@ -142,14 +166,14 @@ export class PendingRequest implements CoveredRequest {
     }
     switch (status.state) {
       case 'held':
-        return this.#owner.granted(this, status)
+        return this.queue.granted(this, status)
       case 'queued':
         return this.#queued(status)
       case 'mismatch':
-        return this.#owner.failAll(errors.mismatch(status.key, status.max))
+        return this.queue.failAll(errors.mismatch(status.key, status.max))
       case 'gone':
       case 'busy':
-        return this.#owner.gone(this)
+        return this.queue.gone(this)
     }
   }
 
@@ -157,7 +181,7 @@ export class PendingRequest implements CoveredRequest {
     const { clock } = this.#session
     const isStopped = this.#state === 'stopped'
     // mutant: failed-check-in-ends-wait
-    if (!isStopped && this.#owner.waiting && this.retryUntil > clock.now()) {
+    if (!isStopped && this.queue.waiting && this.retryUntil > clock.now()) {
       // The request still has its place in the engine's queue, and the engine may be back before it loses that.
       this.#state = 'queued'
       this.#checkInAfter(RETRY_DELAY)
@@ -165,7 +189,7 @@ export class PendingRequest implements CoveredRequest {
     }
     // A new request that certainly did not reach the engine needs no cancellation.
     if (this.retryUntil > 0 || !(error instanceof UnavailableError)) this.cancelInEngine()
-    if (!isStopped) this.#owner.requestFailed(this, this.#owner.errors.failed(error))
+    if (!isStopped) this.queue.requestFailed(this, this.queue.errors.failed(error))
   }
 
   /** Whether it waits in the queue, and no reply about it is on its way. */
@@ -173,7 +197,6 @@ export class PendingRequest implements CoveredRequest {
     return this.#state === 'queued'
   }
 
-  /** Whether the engine has queued it. */
   get hasWaited(): boolean {
     return this.#lastQueued !== undefined
   }
@@ -189,11 +212,16 @@ export class PendingRequest implements CoveredRequest {
     return { session, host, pid, label, age: ageNow }
   }
 
-  /** The engine may have reserved the keys for it. */
   wake(): void {
     if (this.isQueued) this.#checkInWoken()
     // mutant: miss-wake-up
     else if (this.#state === 'sent') this.#state = 'woken'
+  }
+
+  lost(): void {
+    // mutant: early-loss-forgotten
+    this.isDoubted = true
+    this.wake()
   }
 
   /** Requests the grant with another lease, because the caller that wanted the first one has given up. */
@@ -223,6 +251,7 @@ export class PendingRequest implements CoveredRequest {
   stop(): void {
     this.#timer?.cancel()
     this.#session.signs?.remove(this)
+    this.#session.forgetHints(this.request.id)
     this.#state = 'stopped'
   }
 
@@ -250,9 +279,9 @@ export class PendingRequest implements CoveredRequest {
     this.#timer = undefined
     this.#state = 'sent'
     this.sentAt = this.#session.clock.now()
-    this.wait = this.#owner.longestWait()
+    this.wait = this.queue.longestWait()
     const { request, lease, wait } = this
-    this.follow(this.#session.send({ type: 'checkIn', request, lease, wait, read: this.#owner.wantedRead() }))
+    this.follow(this.#session.send({ type: 'checkIn', request, lease, wait, read: this.queue.wantedRead() }))
   }
 
   #queued(status: QueuedStatus): void {
@@ -261,7 +290,7 @@ export class PendingRequest implements CoveredRequest {
     this.#lastQueued = { status, at: this.#session.clock.now() }
     this.retryUntil = this.sentAt + placeTtl(this)
     // Callers may have given up before the answer arrived.
-    this.#owner.dropAllSurplus()
+    this.queue.dropAllSurplus()
     if (!this.isQueued) return
     // mutant: unsigned-waiter
     this.#session.signs?.add(this)
@@ -277,12 +306,9 @@ export class PendingRequest implements CoveredRequest {
     return this.wait > LONG_WAIT ? this.wait - LAST_LOOK : Infinity
   }
 
-  /** Time until its next heartbeat, in milliseconds. */
   #untilHeartbeat(): number {
-    const within = heartbeatWithin(this)
-    if (within === HEARTBEAT_INTERVAL) return this.#session.untilHeartbeat()
     // The engine may have counted its time since it was sent. Callers that came later may wait longer.
-    return within - (this.#session.clock.now() - this.sentAt)
+    return heartbeatWithin(this) - (this.#session.clock.now() - this.sentAt)
   }
 
   #checkInAfter(delay: number): void {

@@ -11,7 +11,6 @@ export interface ReadWriteLock {
   readonly write: Lock<WriteGrant>
 }
 
-/** @throws InvalidArgumentError when the key is invalid. */
 export function readWriteLock(session: Session, key: string): ReadWriteLock {
   return {
     read: new ClaimSetLock(session, claimSet([{ key, mode: 'shared' }]), 'read lock'),

@@ -1,7 +1,7 @@
 import type { Claim } from '../engine/claim.js'
 import type { LockRequest } from '../engine/contract.js'
 import { UnavailableError } from '../base/errors.js'
-import { PendingRequest, type RequestOwner, type RequestSession } from './pending-request.js'
+import { PendingRequest, type RequestOwner, type QueueSession } from './pending-request.js'
 
 /** Maximum number of requests of a queue for permits that the engine has not yet granted. */
 const MAX_PENDING = 128
@@ -11,16 +11,14 @@ const MAX_PENDING = 128
  * permits: each caller has its own until the engine queues one of them, because then the others would wait, too.
  */
 export class Requests {
-  readonly #session: RequestSession
+  readonly #session: QueueSession
   readonly #owner: RequestOwner
   readonly #claims: readonly Claim[]
   /** False if all claims are shared: one request serves all readers. */
   readonly #areMany: boolean
   readonly #pending: PendingRequest[] = []
-  /** The requests that were reported as lost before their grants were known here. */
-  readonly #lostEarly = new Set<string>()
 
-  constructor(session: RequestSession, owner: RequestOwner, claims: readonly Claim[], areMany: boolean) {
+  constructor(session: QueueSession, owner: RequestOwner, claims: readonly Claim[], areMany: boolean) {
     this.#session = session
     this.#owner = owner
     this.#claims = claims
@@ -60,21 +58,16 @@ export class Requests {
     sentAt: number,
     retryUntil?: number,
   ): PendingRequest {
-    this.#owner.expectWake(request.id)
     const pending = new PendingRequest(this.#session, this.#owner, request, lease, wait, sentAt, retryUntil)
     this.#pending.push(pending)
     return pending
   }
 
-  /**
-   * Removes a request unless it was removed before, and leaves it in the engine. Returns whether its grant was reported
-   * as lost.
-   */
-  remove(pending: PendingRequest): boolean {
+  /** Removes a request unless it was removed before, and leaves it in the engine. */
+  remove(pending: PendingRequest): void {
     pending.stop()
     const index = this.#pending.indexOf(pending)
     if (index !== -1) this.#pending.splice(index, 1)
-    return this.forgetWake(pending.request.id)
   }
 
   /** Removes a request, and cancels it in the engine: now, or when the reply to its last operation arrives. */
@@ -84,27 +77,8 @@ export class Requests {
     if (isQueued) pending.cancelInEngine()
   }
 
-  /** Removes all requests, and cancels them in the engine. */
   dropAll(): void {
     for (const pending of [...this.#pending]) this.drop(pending)
-  }
-
-  /** Passes on no more hints for a request. Returns whether its grant was reported as lost. */
-  forgetWake(id: string): boolean {
-    this.#session.forgetWake(id)
-    return this.#lostEarly.delete(id)
-  }
-
-  /** The engine may have reserved the keys for this request. */
-  wake(id: string): void {
-    this.#pending.find(({ request }) => request.id === id)?.wake()
-  }
-
-  /** Handles a hint that the request, or the grant whose reply is still on its way, is lost. */
-  lost(id: string): void {
-    // mutant: early-loss-forgotten
-    this.#lostEarly.add(id)
-    this.wake(id)
   }
 
   /** Cancels a request that the engine may have applied although it failed. */

@@ -79,7 +79,6 @@ class PermitsLock implements Semaphore {
   }
 }
 
-/** @throws InvalidArgumentError when the key or `max` is invalid. */
 export function semaphore(session: Session, key: string, options: SemaphoreOptions): Semaphore {
   checkOptions(options, ['max'], '{ max: 4 }')
   return new PermitsLock(session, key, options.max)

@@ -18,7 +18,8 @@ import { Health } from './health.js'
 import { LeaseKeeper } from './lease-keeper.js'
 import type { LocalGrant } from './grant.js'
 import type { AcquireTerms } from './lock-options.js'
-import { LocalQueue, type QueueSession } from './local-queue.js'
+import { LocalQueue } from './local-queue.js'
+import type { HintReceiver, QueueSession, WaitingQueue } from './pending-request.js'
 import { SignOfLife } from './sign-of-life.js'
 import { DeadlockDetector } from './deadlocks.js'
 import { Watchers, type OnChange, type Watching } from './watchers.js'
@@ -33,7 +34,6 @@ const DROP_DELAY_EACH = 0.01
 /** Claim windows that end within this time of each other are swept together, in milliseconds. */
 const WINDOW_STEP = CLAIM_WINDOW / 10
 
-/** The lease of a ping, in milliseconds. */
 const PING_LEASE = 5000
 
 /** The engine session of a box, with its local queues, lease keeper and watchers, which receive the engine's hints. */
@@ -46,17 +46,17 @@ export class Session implements Listener, QueueSession {
   /** Set once the session has ended: the box was closed, or the engine has ended it. */
   ending: Error | undefined
   readonly #over = new AbortController()
+  /** Aborts when {@link ending} is set. */
+  readonly over = this.#over.signal
   /** Set while the box drains. Tasks that hold grants may still acquire more. */
   #draining: Error | undefined
   #queues = new Map<string, LocalQueue>()
-  /** Local queues that expect hints, by request ID. */
-  readonly #queued = new TransientMap<string, LocalQueue>()
+  /** The requests that are not granted yet, by their IDs. */
+  readonly #requested = new TransientMap<string, HintReceiver>()
   readonly #watchers: Watchers
   /** The keys that this box has to sweep, by the end of their claim windows. */
   readonly #toSweep = new Map<number, Set<string>>()
-  /** Start of the heartbeat schedule that all waiters of this box share: clock time. */
-  #heartbeatStart: number | undefined
-  #requests = 0
+  #requestNumber = 0
   #dropIdleAt = IDLE_QUEUES
   #idleTimer: Timer | undefined
   /** Number of leases in use, for a close that drains. */
@@ -78,13 +78,8 @@ export class Session implements Listener, QueueSession {
     this.#watchers = new Watchers(this.id, operation => this.send(operation), clock)
   }
 
-  /** Aborts when {@link ending} is set. */
-  get over(): AbortSignal {
-    return this.#over.signal
-  }
-
   nextRequest(): string {
-    return `${this.id}.${(++this.#requests).toString(36)}`
+    return `${this.id}.${(++this.#requestNumber).toString(36)}`
   }
 
   /** The queue of all local callers with this claim set. */
@@ -102,30 +97,18 @@ export class Session implements Listener, QueueSession {
    * All local queues with waiters. A queue that was created for a single caller or batch counts only once it has sent
    * its request.
    */
-  *waitingQueues(): Generator<LocalQueue> {
+  *waitingQueues(): Generator<WaitingQueue> {
     for (const queue of this.#queues.values()) if (queue.waiting) yield queue
-    for (const queue of this.#queued.values())
+    for (const { queue } of this.#requested.values())
       if (this.#queues.get(queue.set.signature) !== queue && queue.waiting) yield queue
   }
 
-  expectWake(id: string, queue: LocalQueue): void {
-    this.#queued.set(id, queue)
+  expectHints(id: string, receiver: HintReceiver): void {
+    this.#requested.set(id, receiver)
   }
 
-  forgetWake(id: string): void {
-    this.#queued.delete(id)
-  }
-
-  /**
-   * For engines that keep no signs. Returns the time until the next heartbeat of a waiter, from half an interval to a
-   * whole one, in milliseconds. All waiters of the box follow one schedule with two heartbeats in an interval, so that
-   * they share messages.
-   */
-  untilHeartbeat(): number {
-    const now = this.clock.now()
-    this.#heartbeatStart ??= now
-    const left = HEARTBEAT_INTERVAL - ((now - this.#heartbeatStart) % HEARTBEAT_INTERVAL)
-    return left < HEARTBEAT_INTERVAL / 2 ? left + HEARTBEAT_INTERVAL / 2 : left
+  forgetHints(id: string): void {
+    this.#requested.delete(id)
   }
 
   refusal(): Error | undefined {
@@ -197,7 +180,7 @@ export class Session implements Listener, QueueSession {
     }
   }
 
-  /** Sends an operation. An engine in this process answers at once. Rejects once the session has ended. */
+  /** Rejects once the session has ended. */
   send<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>> {
     if (this.ending) return Promise.reject(this.ending)
     const outcome = this.engine.submit(operation)
@@ -205,11 +188,6 @@ export class Session implements Listener, QueueSession {
     return outcome
   }
 
-  /**
-   * Removes an unused request or grant from the engine, see {@link retryUntilExpired}.
-   * @param lease how long the engine keeps it without a renewal, in milliseconds.
-   * @param isCovered whether signs keep it beyond its lease, so that it must be removed whenever the engine is back.
-   */
   cleanUp(operation: Cancel | Release, lease: number, isCovered = false): void {
     void retryUntilExpired(
       () => this.send(operation),
@@ -220,7 +198,6 @@ export class Session implements Listener, QueueSession {
     )
   }
 
-  /** Sends an operation, and waits for the outcome. */
   async submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>> {
     return this.send(operation)
   }
@@ -256,12 +233,12 @@ export class Session implements Listener, QueueSession {
   }
 
   wake(id: string): void {
-    this.#queued.get(id)?.wake(id)
+    this.#requested.get(id)?.wake()
   }
 
   lost(id: string, cause?: Error): void {
-    const queue = this.#queued.get(id)
-    if (queue) queue.lost(id)
+    const request = this.#requested.get(id)
+    if (request) request.lost()
     else this.keeper.onLostHint(id, cause)
   }
 
@@ -290,7 +267,7 @@ export class Session implements Listener, QueueSession {
   ended(cause: Error): void {
     if (this.ending) return
     this.ending = cause
-    this.health.end(cause)
+    this.health.become('closed', cause)
     // mutant: close-keeps-grants
     this.keeper.loseAll(cause)
     for (const queue of [...this.waitingQueues()]) queue.failAll(cause)
@@ -331,7 +308,6 @@ export class Session implements Listener, QueueSession {
   }
 }
 
-/** Whether requests or their refusals have a subscriber. */
 function isObserved(): boolean {
   return channels.requested.hasSubscribers || channels.lockRefused.hasSubscribers
 }

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../base/clock.js'
-import type { Awaitable, Operation, OutcomeOf } from '../engine/contract.js'
 import { WATCH_READ_INTERVAL } from '../engine/wait-times.js'
+import type { QueueSession } from './pending-request.js'
 
 /** Minimum delay between two reads of all watched keys, in milliseconds. */
 const READ_PAUSE = 1000
@@ -13,22 +13,17 @@ const MAX_KEYS = 64
  */
 export type OnChange = (version?: number) => void
 
-/** A watcher of a key. */
 export interface Watching {
   /** Schedules another read, because its user could not read the key. False: the session has ended. */
   readAgain(): boolean
   stop(): void
 }
 
-/** The watchers of one key. */
 interface Watch {
   readonly tasks: Set<OnChange>
   /** Settles when the engine has accepted the watch. */
   readonly begun: Promise<undefined>
 }
-
-/** Sends an operation to the engine. */
-type Send = <O extends Operation>(operation: O) => Awaitable<OutcomeOf<O>>
 
 /**
  * The watchers of one box. A hint of the engine notifies them of a change at once. Because hints may be lost, the box
@@ -37,7 +32,7 @@ type Send = <O extends Operation>(operation: O) => Awaitable<OutcomeOf<O>>
  */
 export class Watchers {
   readonly #session: string
-  readonly #send: Send
+  readonly #send: QueueSession['send']
   readonly #clock: Clock
   readonly #watches = new Map<string, Watch>()
   /** The timer of the regular reads. It starts with the first watch, so that boxes don't all read at the same time. */
@@ -49,7 +44,7 @@ export class Watchers {
   /** Whether there may be a change that the current or last read has not seen. */
   #mayHaveMissed = false
 
-  constructor(session: string, send: Send, clock: Clock) {
+  constructor(session: string, send: QueueSession['send'], clock: Clock) {
     this.#session = session
     this.#send = send
     this.#clock = clock
@@ -81,7 +76,6 @@ export class Watchers {
     return { readAgain, stop }
   }
 
-  /** Handles the engine's hint that a key has changed. */
   changed(key: string): void {
     this.#notify(key)
   }
@@ -108,7 +102,6 @@ export class Watchers {
     return watch
   }
 
-  /** @returns whether the watch existed */
   #forget(key: string, watch: Watch): boolean {
     if (this.#watches.get(key) !== watch) return false
     this.#watches.delete(key)

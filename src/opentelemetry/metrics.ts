@@ -20,10 +20,8 @@ import { outcomeOf } from './outcome.js'
 /** Boundaries of the histograms, in seconds: from hand-overs within a process to leases. */
 const BOUNDARIES = [0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300]
 
-/** Prefix of the lock of an election. */
 const ELECTION = 'election:'
 
-/** Records events of boxes, locks, limits and stores as counters and histograms. */
 export class Metrics {
   readonly #lockName: (keys: readonly string[]) => string | undefined
   readonly #boxes: UpDownCounter

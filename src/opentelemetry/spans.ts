@@ -29,7 +29,6 @@ const SHOWN: ReadonlySet<string> = new Set([
   'attempts',
 ])
 
-/** Records events of locks, limits and stores as spans. */
 export class Spans {
   readonly #tracer: Tracer
   readonly #consoleUrl: string | undefined

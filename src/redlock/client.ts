@@ -63,31 +63,18 @@ export async function valueOf(clients: ReadonlySet<RedlockClient>, key: string):
   return text as string | undefined
 }
 
-/** Deletes keys with this value. @returns whether most servers had all of them */
-export function releaseValue(
+/**
+ * Deletes keys with this value, or lets them expire in `duration` milliseconds.
+ * @returns whether most servers had all of them
+ */
+export async function endValue(
   clients: ReadonlySet<RedlockClient>,
   keys: readonly string[],
   value: string,
+  duration?: number,
 ): Promise<boolean> {
-  return succeeds(clients, RELEASE, keys, [value])
-}
-
-/** Lets keys with this value expire in `duration` milliseconds. @returns whether most servers had all of them */
-export function extendValue(
-  clients: ReadonlySet<RedlockClient>,
-  keys: readonly string[],
-  value: string,
-  duration: number,
-): Promise<boolean> {
-  return succeeds(clients, EXTEND, keys, [value, String(duration)])
-}
-
-async function succeeds(
-  clients: ReadonlySet<RedlockClient>,
-  script: string,
-  keys: readonly string[],
-  args: readonly string[],
-): Promise<boolean> {
+  const script = duration === undefined ? RELEASE : EXTEND
+  const args = duration === undefined ? [value] : [value, String(duration)]
   const count = await agreed(
     clients,
     commands =>

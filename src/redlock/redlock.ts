@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import type { Grant, LockOptions } from '../index.js'
 import { systemClock, type Timer } from '../base/clock.js'
 import { BusyError, InvalidArgumentError, MissingPackageError, shown, TimedOutError } from '../base/errors.js'
-import { extendValue, releaseValue, valueOf, type RedlockClient } from './client.js'
+import { endValue, valueOf, type RedlockClient } from './client.js'
 import { ExecutionError, ResourceLockedError, type ExecutionResult, type ExecutionStats } from './errors.js'
 import { expirationOf, settingsOf, waitOf, type Settings } from './settings.js'
 import { sharedBox, type SharedBox } from './shared-box.js'
@@ -67,7 +67,7 @@ export class Redlock extends EventEmitter {
     lock.expiration = 0
     const held = this.#shared.held.get(value)
     if (!held) {
-      await this.#byValue(resources, releaseValue(this.clients, resources, value))
+      await this.#byValue(resources, value)
       return { attempts: [] }
     }
     held.end.cancel()
@@ -93,7 +93,7 @@ export class Redlock extends EventEmitter {
     const { resources, value } = existing
     const held = this.#shared.held.get(value)
     if (!held) {
-      await this.#byValue(resources, extendValue(this.clients, resources, value, duration))
+      await this.#byValue(resources, value, duration)
       existing.expiration = 0
       return new Lock(this, resources, value, [], expirationOf(start, duration, this.settings))
     }
@@ -185,9 +185,8 @@ export class Redlock extends EventEmitter {
     }
   }
 
-  /** @throws ExecutionError when most servers had another value */
-  async #byValue(resources: readonly string[], succeeds: Promise<boolean>): Promise<void> {
-    if (await succeeds) return
+  async #byValue(resources: readonly string[], value: string, duration?: number): Promise<void> {
+    if (await endValue(this.clients, resources, value, duration)) return
     throw this.#failed(changed(resources))
   }
 
@@ -269,7 +268,6 @@ function changed(resources: readonly string[]): Error {
   return new ResourceLockedError(`the lock of ${resources.join(', ')} has ended or changed hands`)
 }
 
-/** Resolves when the grant is lost. */
 function lossOf(grant: Grant): Promise<undefined> {
   const { signal } = grant
   return new Promise(resolve => {

@@ -3,12 +3,10 @@ import { open, type Box, type CloseOptions, type Grant } from '../index.js'
 import type { Timer } from '../base/clock.js'
 import type { RedlockClient } from './client.js'
 
-/** A grant that is held for a lock of redlock. */
 export interface Held {
   readonly grant: Grant
   /** The lock that `acquire` or the last `extend` returned. */
   lock: { expiration: number }
-  /** The timer that releases the grant, unless the lock is extended. */
   end: Timer
 }
 
@@ -67,7 +65,6 @@ export class SharedBox {
 /** The boxes, by their first client. */
 const boxes = new WeakMap<RedlockClient, SharedBox[]>()
 
-/** Returns the box of these clients. */
 export function sharedBox(clients: ReadonlySet<RedlockClient>): SharedBox {
   const [first] = clients
   const known = boxes.get(first!) ?? []

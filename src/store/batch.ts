@@ -11,13 +11,11 @@ import { fullKey, Overlay, OverlayTransaction } from './transaction.js'
 import { decode } from './value.js'
 import type { HeldCommit, HeldValues, Values } from './values.js'
 
-/** A member with its keys. */
 interface Named {
   readonly member: Member
   readonly keys: readonly string[]
   /** The store key of each key. */
   readonly full: ReadonlyMap<string, string>
-  /** The IDs of its parts. */
   readonly ids: readonly RecordedId[]
   /** The versions that the naming function has read, by store key. */
   readonly basis: ReadonlyMap<string, number>
@@ -48,7 +46,6 @@ interface Done extends Confirmed {
   readonly record: readonly RecordedId[]
 }
 
-/** The members whose tasks have succeeded, and those to retry. */
 interface Worked {
   readonly done: readonly Done[]
   readonly again: readonly Member[]
@@ -61,12 +58,11 @@ interface Reading {
   readonly answer: Promise<ReadOutcome>
 }
 
-/** Receives the progress of a batch. */
 export interface Progress {
   /** The locks are held, and the tasks are about to be called. */
-  granted(): void
+  granted?(): void
   /** Whether a later batch has begun, so that members that this batch leaves would come after it. */
-  overtaken(): boolean
+  overtaken?(): boolean
   /**
    * All tasks were called, except those of these members, because their keys have changed or the time is over. They
    * must come before all later members.
@@ -138,7 +134,7 @@ export class Batch {
     } catch (error) {
       return rejected(named, read.keys, error)
     }
-    progress.granted()
+    progress.granted?.()
     const { grant } = held
     const overlay = new Overlay(read.keys, held.read)
     const locked = new Set(queue.set.claims.map(({ key }) => key))
@@ -242,7 +238,7 @@ export class Batch {
       const seen = read.seen.slice(place, (place += ids.length))
       member.onSettled = undefined
       if (member.settled) continue
-      const late = index > 0 && this.#session.clock.now() >= until && !progress.overtaken()
+      const late = index > 0 && this.#session.clock.now() >= until && !progress.overtaken?.()
       // Only the commit shows whether an earlier member of this batch with the same ID is committed.
       if (late || ids.some(({ key, id }) => underWay.get(key)?.has(id))) {
         again.push(member)

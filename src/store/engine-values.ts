@@ -69,7 +69,6 @@ export class EngineValues implements Values {
     return this.#session.watch(key, task)
   }
 
-  /** Makes the commit part of the caller's transaction. */
   async #commitWithin(commit: HeldCommit, grant: LocalGrant, within: SqlTransaction): Promise<CommitOutcome> {
     const { lease } = grant
     lease.isBound = true

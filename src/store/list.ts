@@ -4,8 +4,7 @@ import { InvalidArgumentError, shown } from '../base/errors.js'
 import { checkKey, checkOptions, isKey } from '../base/options.js'
 import { isReserved } from '../base/reserved-keys.js'
 import { runtimeTimers } from '../base/runtime-timers.js'
-import type { StoreEntry } from './store-entry.js'
-import { decode } from './value.js'
+import { decode, type StoreEntry } from './value.js'
 import type { Values } from './values.js'
 
 /** Options of {@link Store.list}. */
@@ -39,14 +38,12 @@ const READ_LENGTH = 1 << 20
 /** Maximum growth of the number of keys or values from one request to the next. */
 const GROWTH = 4
 
-/** Options of a listing, checked. */
 interface Checked {
   readonly prefix: string
   readonly after: string
   readonly limit: number
 }
 
-/** @throws InvalidArgumentError */
 export function checkList(options: ListOptions): Checked {
   checkOptions(options, ['prefix', 'after', 'limit'], `{ prefix: 'a' }`)
   const { prefix = '', after = '', limit = Infinity } = options
@@ -109,7 +106,6 @@ export async function* list<T>(
   }
 }
 
-/** The character after "/", which ends the name of a store. */
 const AFTER_NAME = '0'
 
 /** Yields the names of stores that have keys, in the order of the engine. */

@@ -67,7 +67,6 @@ export interface Member {
   readonly parts: readonly { readonly id: string; readonly key?: string }[]
   readonly retention: number
   readonly maxAttempts: number
-  /** The caller's own transaction that its writes become part of. */
   readonly within: SqlTransaction | undefined
   attempts: number
   /** Whether its task was called. */
@@ -82,7 +81,6 @@ export interface Member {
   resolve(outcome: TransactionOutcome<unknown>): void
   /** Called when the transaction itself fails, or the function that names its keys. */
   reject(error: unknown): void
-  /** Called with the error that its task threw. */
   threw(error: unknown): void
 }
 

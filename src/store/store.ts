@@ -22,10 +22,9 @@ import {
 } from './member.js'
 import { RecordValues } from './records/record-values.js'
 import type { Records } from './records/records.js'
-import type { StoreEntry } from './store-entry.js'
 import type { Transaction } from './transaction.js'
 import { TransactionQueue, type GroupOptions } from './transaction-queue.js'
-import { decode, encode } from './value.js'
+import { decode, encode, type StoreEntry } from './value.js'
 import type { Values } from './values.js'
 
 /** Options of a store in this process. Other processes may use different ones. */

@@ -1,15 +1,13 @@
 import { onAbort } from '../base/abort-task.js'
 import { AbortedError, InvalidArgumentError, TimedOutError } from '../base/errors.js'
 import type { Session } from '../core/session.js'
-import { KeyOrder } from './key-order.js'
-import { Batch, type Prepared, type Progress } from './batch.js'
+import { keyOrder } from './key-order.js'
+import { Batch, type Prepared } from './batch.js'
 import { titleOf, type Member } from './member.js'
 import type { Values } from './values.js'
 import { runtimeTimers } from '../base/runtime-timers.js'
 
-/** How transactions of one process may share locks and a commit. */
 export interface GroupOptions {
-  /** Maximum number of transactions in one batch. */
   readonly maxSize: number
   /** Time after which a batch commits and leaves its remaining tasks to the next one, in milliseconds. */
   readonly maxTime: number
@@ -23,19 +21,12 @@ const MAX_BATCHES = 4
  */
 const MAX_DELAY = 250
 
-/** The progress of a batch that is not in the queue. */
-const IGNORED: Omit<Progress, 'left'> = {
-  granted: () => undefined,
-  overtaken: () => false,
-  sent: () => undefined,
-}
-
 /** Runs transactions: each on its own, or concurrent ones in batches. */
 export class TransactionQueue {
   readonly #session: Session
   readonly #batch: Batch
   /** The order of the transactions that run on their own. */
-  readonly #order: KeyOrder
+  readonly #takeTurn: ReturnType<typeof keyOrder>
   readonly #prefix: string
   readonly #group: GroupOptions | undefined
   readonly #canJoin: boolean
@@ -49,14 +40,12 @@ export class TransactionQueue {
   #putAhead = 0
   /** Number of batches that wait or run. */
   #batches = 0
-  /** Number of batches that have ever begun. */
   #begun = 0
 
-  /** @param group undefined: each transaction on its own. */
   constructor(session: Session, values: Values, prefix: string, group: GroupOptions | undefined) {
     this.#session = session
     this.#batch = new Batch(session, values, prefix, group?.maxTime ?? Infinity)
-    this.#order = new KeyOrder(session.clock)
+    this.#takeTurn = keyOrder(session.clock)
     this.#prefix = prefix
     this.#group = group
     this.#canJoin = values.join
@@ -163,9 +152,8 @@ export class TransactionQueue {
       const prepared = await this.#batch.prepare(left)
       if (!prepared) return
       let again: readonly Member[] = []
-      const turn = this.#order.take(prepared.queue.leases.keys)
+      const turn = this.#takeTurn(prepared.queue.leases.keys)
       const progress = {
-        ...IGNORED,
         left: (members: readonly Member[]) => (again = members),
         sent: turn.end,
       }

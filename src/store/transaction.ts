@@ -55,12 +55,10 @@ export class Overlay {
     return true
   }
 
-  /** Applies the writes of a transaction. */
   apply(writes: ReadonlyMap<string, string | undefined>): void {
     for (const [key, value] of writes) this.#written.set(key, value)
   }
 
-  /** The last write of each key. */
   writes(): Write[] {
     return [...this.#written].map(([key, value]) => ({ key, value }))
   }

@@ -1,9 +1,13 @@
 import { DamagedValueError, InvalidArgumentError, shown } from '../base/errors.js'
 
-/**
- * Encodes a value as JSON text.
- * @throws InvalidArgumentError for values that JSON can't represent: undefined, functions, bigints, cycles.
- */
+/** A value with its version. */
+export interface StoreEntry<T = unknown> {
+  readonly value: T
+  /** The version of its last change. It is never used again, even after a deletion. */
+  readonly version: number
+}
+
+/** @throws InvalidArgumentError for values that JSON can't represent: undefined, functions, bigints, cycles. */
 export function encode(key: string, value: unknown): string {
   let text: string | undefined
   let cause: unknown

@@ -18,21 +18,14 @@ export interface Values {
   readonly checksOnlyLocked: boolean
   /** Whether a commit can be part of the caller's transaction. */
   readonly join: boolean
-  /** Reads without locks. */
   read(what: ReadSet): Promise<ReadOutcome>
-  /**
-   * Lists keys.
-   * @throws InvalidArgumentError if they can't be listed
-   */
+  /** @throws InvalidArgumentError if keys can't be listed */
   list(what: Omit<List, 'type'>): Promise<readonly string[]>
   /** Writes one value without its lock; with a version, only if the key has that version. */
   write(write: Write, version: number | undefined, retention: number): Promise<CommitOutcome>
   /** Acquires the locks of a local queue, and reads values under them. */
   hold(queue: LocalQueue, request: AcquireTerms, what: ReadSet): Promise<HeldValues>
-  /**
-   * Calls `task` after each change of a key, until the returned object's `stop` is called.
-   * @throws InvalidArgumentError if changes are not reported
-   */
+  /** @throws InvalidArgumentError if changes are not reported */
   watch(key: string, task: OnChange): Promise<Watching>
 }
 
@@ -48,5 +41,4 @@ export interface HeldValues {
   commit(commit: HeldCommit, within: SqlTransaction | undefined): Promise<CommitOutcome>
 }
 
-/** A commit under locks that are held. */
 export type HeldCommit = Pick<Commit, 'expect' | 'writes' | 'record' | 'retention'>

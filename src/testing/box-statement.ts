@@ -4,7 +4,6 @@ import { callersTransaction } from '../engines/postgres/clients/callers-transact
 
 /** A transaction of a TestClient, as a test box sees it. */
 export interface CallersTransaction {
-  /** Called when it has ended. */
   readonly onEnd: ((isCommitted: boolean) => void)[]
 }
 
@@ -51,7 +50,6 @@ export function boxStatement(
   }
 }
 
-/** Creates the error for a statement that no TestClient has received. */
 function notReached(cause?: unknown): InvalidArgumentError {
   return new InvalidArgumentError(
     'the transaction of a test is a TestClient, or an object whose query calls the query of one',

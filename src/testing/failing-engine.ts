@@ -64,7 +64,6 @@ export interface FailOptions {
   times?: number | undefined
 }
 
-/** A fault that is in effect. */
 interface Failure {
   readonly fault: Fault
   readonly operations: readonly FailingOperation[] | undefined
@@ -163,7 +162,6 @@ export class FailingEngine implements Engine {
     this.#onLeave()
   }
 
-  /** @throws InvalidArgumentError */
   fail(fault: Fault, options: FailOptions = {}): void {
     if (!FAULTS.includes(fault))
       throw new InvalidArgumentError(`fault must be one of ${FAULTS.join(', ')}, not ${shown(fault)}`)

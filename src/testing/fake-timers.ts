@@ -31,7 +31,6 @@ export function installedFakeTimers(): FakeTimers | undefined {
   return timers
 }
 
-/** The fake timers of a test runner. */
 export class FakeTimers {
   readonly #clock: SinonClock
   /** The background timers in the queue of the clock. */
@@ -61,7 +60,6 @@ export class FakeTimers {
     }
   }
 
-  /** The monotonic time, in milliseconds. */
   now(): number {
     const [seconds, nanoseconds] = this.#clock.hrtime()
     const now = seconds * 1e3 + nanoseconds * 1e-6
@@ -70,7 +68,6 @@ export class FakeTimers {
     return (this.#lastNow = now)
   }
 
-  /** Milliseconds since 1970. */
   wall(): number {
     return this.#clock.now
   }

@@ -21,7 +21,6 @@ import { executeIn, type CallersTransaction } from './box-statement.js'
  */
 const LOCKED_FOR = 2000
 
-/** The listener of a session that has no requests. */
 const NOBODY: Listener = {
   wake: () => undefined,
   lost: () => undefined,
@@ -70,10 +69,7 @@ export class OpenTransactions {
     space.state.isBound = key => [...this.#parts].some(({ keys }) => keys.has(key))
   }
 
-  /**
-   * Executes a commit in a transaction, and binds its guard.
-   * @param failure the reason why the statement fails; undefined if it succeeds.
-   */
+  /** @param failure the reason why the statement fails; undefined if it succeeds. */
   async commitWithin(
     commit: Commit,
     transaction: SqlTransaction,
@@ -130,12 +126,10 @@ export class OpenTransactions {
     return { ...status, holder: { session, host, pid, label, age: this.#clock.now() - part.since } }
   }
 
-  /** Whether an open transaction has locked values of a commit. */
   isLocked(commit: Commit): boolean {
     return this.#locking(commit) !== undefined
   }
 
-  /** Returns another transaction that has locked a value of the commit. */
   #locking(commit: Commit, within?: CallersTransaction): Part | undefined {
     const keys = valuesOf(commit)
     return [...this.#parts].find(

@@ -67,7 +67,6 @@ class TestPlace {
   readonly #clock = new TestClock()
   readonly #space = new MemorySpace(this.#clock)
   readonly #transactions = new OpenTransactions(this.#space, this.#clock)
-  /** Number of open boxes. */
   #boxes = 0
 
   async open(options?: BoxOptions): Promise<TestBox> {

@@ -11,7 +11,6 @@ export interface TestResult {
   readonly rowCount: number
 }
 
-/** A transaction that has begun. */
 interface OpenTransaction extends CallersTransaction {
   /** Whether a statement in it has failed. Then it can only be rolled back. */
   isAborted: boolean

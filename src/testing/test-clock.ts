@@ -61,7 +61,6 @@ export class TestClock implements Clock {
     manual.advanceTo(until)
   }
 
-  /** Cancels all timers. */
   stop(): void {
     for (const timer of this.#timers) this.#cancel(timer)
   }

@@ -1,11 +1,13 @@
 import { InvalidArgumentError, type Box, type Grant, type Party } from '../index.js'
 import { onAbort } from '../base/abort-task.js'
 import { shown } from '../base/errors.js'
-import { keyOf, nameOf, PREFIX } from './lock-name.js'
 import {
   checkSupported,
   converted,
+  keyOf,
+  nameOf,
   notSupported,
+  PREFIX,
   type LockMode,
   type LockOptions,
   type LockRequest,

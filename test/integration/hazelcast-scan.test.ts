@@ -1,7 +1,7 @@
 import * as hazelcast from 'hazelcast-client'
 import { afterAll, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.js'
-import { diagnose } from '../../src/diagnose.js'
+import { diagnose } from '../../src/index.js'
 import { encodeKeyEntry } from '../../packages/hazelcast/src/entry-text.js'
 import {
   emptyEntry,

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
-import { diagnose } from '../../src/diagnose.js'
+import { diagnose } from '../../src/index.js'
 import { LostError, UnavailableError } from '../../src/base/errors.js'
 import { open } from '../../src/open.js'
 import { WATCH_READ_INTERVAL } from '../../src/engine/wait-times.js'

@@ -33,9 +33,7 @@ const LOCKS_INTERVAL = 250
 const KEPT_LOCKS_INTERVAL = 100
 /** Interval between updates of the busiest locations, in milliseconds. */
 const SORT_INTERVAL = 500
-/** Maximum number of busiest locations on the page. */
 const MAX_BUSIEST = 10
-/** Maximum number of events on the page. */
 const MAX_EVENTS = 12
 
 export interface RunState extends Facts {
@@ -88,11 +86,6 @@ export class Board {
     this.#server = server
   }
 
-  /**
-   * Serves the page on 127.0.0.1.
-   * @param port 0 for a free one.
-   * @throws InputError if the port can't be used.
-   */
   static async open(port: number, parts: BoardParts): Promise<Board> {
     const { locationNames, geography } = parts.source
     const network = new Network(locationNames, geography)
@@ -106,7 +99,6 @@ export class Board {
     return this.#server.url
   }
 
-  /** Resolves when a viewer opens the page. */
   viewed(): Promise<void> {
     return this.#server.joined
   }
@@ -128,7 +120,6 @@ export class Board {
     for (const timer of this.#timers) timer.unref()
   }
 
-  /** Shows a message that is done. */
   settled(message: Message, event: string): void {
     this.#scene.settle(message, event)
   }

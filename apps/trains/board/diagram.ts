@@ -7,12 +7,10 @@ export interface Point {
 /** Two stations, by their index. */
 export type Track = readonly [one: number, other: number]
 
-/** A station as it is drawn. */
 export interface Station extends Point {
   readonly name: string
 }
 
-/** A drawing of a network. Tracks are pairs of stations, by their index. */
 export interface Diagram {
   readonly stations: readonly Station[]
   readonly tracks: readonly Track[]

@@ -10,7 +10,6 @@ export interface TrainMoves {
   readonly isGone: boolean
 }
 
-/** A location in the board's list of the busiest ones. */
 export interface BusyPlace extends BusyLocation {
   /** Empty if unknown. */
   readonly name: string
@@ -22,13 +21,11 @@ export interface WorkerState {
   /** Whether it accepts messages. */
   readonly isReady: boolean
   readonly messages: number
-  /** Messages a second. */
   readonly perSecond: number
   readonly kills: number
   readonly replaced: number
 }
 
-/** A station whose locks are in use. */
 export interface LockedStation {
   readonly station: number
   readonly holders: readonly LockUser[]
@@ -36,15 +33,12 @@ export interface LockedStation {
   readonly waiters: readonly LockUser[]
 }
 
-/** A wait for the lock of a station. */
 export interface Wait {
   readonly waiter: LockUser
   readonly holder: LockUser
-  /** The name of the station. */
   readonly station: string
 }
 
-/** Counts of a run. */
 export interface Facts {
   /** Number of messages that are done. */
   readonly messages: number
@@ -58,10 +52,8 @@ export interface Facts {
 /** A message to a page. `about` comes first, and again when the network grows. */
 export type Frame = AboutFrame | NowFrame | EndFrame
 
-/** A description of the run. */
 export interface AboutFrame {
   readonly kind: 'about'
-  /** The name of the input. */
   readonly title: string
   readonly processes: number
   /** Speed relative to the timetable; null: as fast as possible. */
@@ -73,7 +65,6 @@ export interface AboutFrame {
   readonly diagram: Diagram
 }
 
-/** The state of the run. */
 export interface NowFrame extends Facts {
   readonly kind: 'now'
   /** Maximum number of messages; null if unknown. */
@@ -105,7 +96,6 @@ export interface EndFrame {
   readonly outcome: 'right' | 'incomplete' | 'wrong'
   /** The result in one sentence. */
   readonly headline: string
-  /** The details of the result. */
   readonly lines: readonly string[]
   /** The trains that exist, at their stations. */
   readonly standing: readonly TrainMoves[]

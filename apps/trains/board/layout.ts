@@ -28,7 +28,7 @@ function onCircle(count: number): Point[] {
 }
 
 /** Returns the position of a place relative to another, on a map of a small part of the earth. */
-export function flat({ latitude, longitude }: Place, from: Place): Point {
+function flat({ latitude, longitude }: Place, from: Place): Point {
   // The shorter way around the earth, so that a network may cross the 180th meridian.
   const east = ((longitude - from.longitude + 540) % 360) - 180
   return { x: east * Math.cos((from.latitude * Math.PI) / 180), y: from.latitude - latitude }

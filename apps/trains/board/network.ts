@@ -2,7 +2,6 @@ import { getOrInsert } from '../get-or-insert.js'
 import type { Geography, Place } from '../input/source.js'
 import type { Diagram, Track } from './diagram.js'
 import { layOut } from './layout.js'
-import { trackName, tracksOf } from './tracks.js'
 
 /** Maximum number of stations that are drawn. Prefers the stations with the most distinct patterns of stops. */
 const MAX_STATIONS = 1500
@@ -45,7 +44,6 @@ export class Network {
     return station === undefined ? this.#names.get(location) || location : this.#stationNames[station]!
   }
 
-  /** Records that a train went from one station to another. */
   passed(from: number, to: number): void {
     const track = trackName(from, to)
     if (this.#isKnown || from === to || this.#tracks.has(track) || this.#tracks.size >= MAX_TRACKS) return
@@ -75,10 +73,7 @@ export class Network {
     }
     const busiest = [...stations.values()].sort((one, other) => other.calls - one.calls)
     for (const { id, members, place } of busiest) this.#add(members, id, place)
-    const tracks = tracksOf(
-      patterns.map(pattern => this.#stationsOf(pattern)),
-      this.#places,
-    )
+    const tracks = tracksOf(patterns.map(pattern => this.#stationsOf(pattern)))
     for (const track of tracks) this.#tracks.set(trackName(...track), track)
   }
 
@@ -98,4 +93,27 @@ export class Network {
     const stations = pattern.map(location => this.stationOf(location)).filter(one => one !== undefined)
     return stations.filter((station, index) => station !== stations[index - 1])
   }
+}
+
+/**
+ * Returns the tracks of trains with these stops. A train that passes a station without a stop uses the tracks of the
+ * trains that stop there.
+ * @param patterns each the stations of a train in the order of its stops.
+ */
+function tracksOf(patterns: readonly (readonly number[])[]): Track[] {
+  const tracks = new Map<string, Track>()
+  const withStops = new Set<string>()
+  for (const pattern of patterns) {
+    for (const [index, station] of pattern.entries()) {
+      const next = pattern[index + 1]
+      if (next !== undefined) tracks.set(trackName(station, next), [station, next])
+      for (const later of pattern.slice(index + 2)) withStops.add(trackName(station, later))
+    }
+  }
+  return [...tracks].filter(([name]) => !withStops.has(name)).map(([, track]) => track)
+}
+
+/** Returns the name of a track, which is the same in both directions. */
+function trackName(one: number, other: number): string {
+  return one < other ? `${one} ${other}` : `${other} ${one}`
 }

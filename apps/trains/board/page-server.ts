@@ -24,7 +24,7 @@ export class PageServer {
   readonly #first: () => readonly Frame[]
   readonly #server: Promise<GuardedServer>
   readonly #pages = new Set<ServerResponse>()
-  #url = ''
+  url = ''
   #onJoin: () => void = () => undefined
   /** Resolves when the first page is open. */
   readonly joined = new Promise<void>(resolve => (this.#onJoin = resolve))
@@ -43,18 +43,13 @@ export class PageServer {
   static async open(port: number, first: () => readonly Frame[]): Promise<PageServer> {
     const pages = new PageServer(port, first)
     try {
-      pages.#url = (await pages.#server).url
+      pages.url = (await pages.#server).url
     } catch (error) {
       throw new InputError(reasonOf(error), { cause: error })
     }
     return pages
   }
 
-  get url(): string {
-    return this.#url
-  }
-
-  /** Number of open pages. */
   get pages(): number {
     return this.#pages.size
   }

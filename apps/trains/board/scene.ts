@@ -1,4 +1,4 @@
-import { emptyLocation, type LocationCounts, type MutableCounts } from '../domain/location.js'
+import { emptyLocation, type MutableCounts } from '../domain/location.js'
 import { getOrInsert } from '../get-or-insert.js'
 import type { Message } from '../messages/message.js'
 import { ALREADY_APPLIED } from '../worker/message-processor.js'
@@ -6,7 +6,6 @@ import type { SerialMessage } from '../serial.js'
 import type { TrainMoves } from './frames.js'
 import type { Network } from './network.js'
 
-/** Maximum number of trains that are drawn. */
 const MAX_DRAWN = 300
 /** Maximum number of new trains in a frame. If there were more, trains would end before a page has drawn them. */
 const MAX_NEW = 6
@@ -28,7 +27,7 @@ interface Drawn {
 export class Scene {
   readonly #network: Network
   readonly #trains = new Map<string, Train>()
-  readonly #counts = new Map<string, MutableCounts>()
+  readonly counts = new Map<string, MutableCounts>()
   readonly #drawn = new Set<Drawn>()
   readonly #moved = new Set<Drawn>()
   #numbers = 0
@@ -43,7 +42,6 @@ export class Scene {
     return this.#trains.size
   }
 
-  /** Applies a message that is done. */
   settle(message: Message, event: string): void {
     const { type, train, location, to } = message as SerialMessage
     const change = event === ALREADY_APPLIED ? CHANGES[type] : event
@@ -77,10 +75,6 @@ export class Scene {
     return names.flatMap(name => this.#trains.get(name)?.drawn?.train ?? [])
   }
 
-  get counts(): ReadonlyMap<string, LocationCounts> {
-    return this.#counts
-  }
-
   #created(name: string, location: string): void {
     if (this.#trains.has(name)) return
     this.#count(location).created++
@@ -89,7 +83,6 @@ export class Scene {
     if (this.#room > 0 && this.#draw(train)) this.#room--
   }
 
-  /** Starts to draw at most `most` further trains. */
   #drawMore(most: number): void {
     let left = most
     for (const train of this.#trains.values()) {
@@ -132,6 +125,6 @@ export class Scene {
   }
 
   #count(location: string): MutableCounts {
-    return getOrInsert(this.#counts, location, () => ({ ...emptyLocation(location) }))
+    return getOrInsert(this.counts, location, () => ({ ...emptyLocation(location) }))
   }
 }

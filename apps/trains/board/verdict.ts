@@ -1,4 +1,4 @@
-import type { LocationCounts } from '../domain/location.js'
+import { differenceText } from '../report/comparison.js'
 import { EXIT } from '../report/exit.js'
 import { exitStatus, type Report } from '../report/report.js'
 import type { EndFrame } from './frames.js'
@@ -15,10 +15,7 @@ export function verdictOf(report: Report): Pick<EndFrame, 'outcome' | 'headline'
       headline: 'Wrong: updates were lost or made twice.',
       lines: [
         'These locations differ from a run in one process, which applies one message after another:',
-        ...differences.map(
-          ({ location, expected, found }) =>
-            `${location}: expected ${counters(expected)}; found ${counters(found)}`,
-        ),
+        ...differences.map(differenceText),
       ],
     }
   }
@@ -46,8 +43,4 @@ function killed({ kills, redelivered, alreadyApplied }: Report): readonly string
 
 function count(number: number, one: string): string {
   return `${numbers.format(number)} ${one}${number === 1 ? '' : 's'}`
-}
-
-function counters({ created, arrived, departed, deleted }: LocationCounts): string {
-  return `created ${created}, arrived ${arrived}, departed ${departed}, deleted ${deleted}`
 }

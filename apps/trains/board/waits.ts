@@ -1,10 +1,8 @@
 import type { LockInUse } from '../lock-in-use.js'
 import type { Wait } from './frames.js'
 
-/** Maximum number of listed waits. */
 const MAX_LISTED = 8
 
-/** The waits for locks that the board has seen. */
 export class Waits {
   #current: ReadonlyMap<string, Wait> = new Map()
   #ended: readonly Wait[] = []
@@ -14,15 +12,10 @@ export class Waits {
     return [...[...this.#current.values()].reverse(), ...this.#ended].slice(0, MAX_LISTED)
   }
 
-  /** The trains that wait now. */
   get trains(): readonly string[] {
     return [...this.#current.values()].flatMap(({ waiter }) => waiter.train ?? [])
   }
 
-  /**
-   * Updates the waits from the locks that are in use now.
-   * @param nameOf returns the name of a location.
-   */
   take(locks: readonly LockInUse[], nameOf: (location: string) => string): void {
     const now = new Map<string, Wait>()
     for (const { location, holders, waiters } of locks) {

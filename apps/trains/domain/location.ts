@@ -10,7 +10,6 @@ export interface LocationCounts {
   readonly departed: number
 }
 
-/** Counts that can still be incremented. */
 export type MutableCounts = { -readonly [Count in keyof LocationCounts]: number }
 
 /** A place where trains stop: a stop or a station. */
@@ -23,7 +22,6 @@ export function locationKey(id: string): string {
   return `LOC_${id}`
 }
 
-/** Returns a location whose counts are all zero. */
 export function emptyLocation(id: string): Location {
   return { id, created: 0, deleted: 0, arrived: 0, departed: 0 }
 }

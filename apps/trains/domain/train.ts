@@ -12,7 +12,6 @@ export function trainKey(id: string): string {
   return `${PREFIX}${id}`
 }
 
-/** Returns the ID of the train with this store key. */
 export function trainOf(key: string): string {
   return key.slice(PREFIX.length)
 }

@@ -2,14 +2,13 @@ import { createReadStream } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { openPromise } from 'yauzl'
 import type { FindingsListener } from '../input/findings.js'
 import { InputError } from '../input/source.js'
 import { reasonOf } from '../reason.js'
-import { openArchiveIn } from './archive-slice.js'
 
 /** A feed: its files in a folder or zip archive, and the listener for their faults. */
 export interface Feed {
-  /** The path as the caller gave it. */
   readonly path: string
   readonly findings: FindingsListener
   has(file: string): boolean
@@ -59,7 +58,7 @@ async function folder(path: string): Promise<Files> {
 
 async function archive(path: string): Promise<Files> {
   try {
-    const zip = await openArchiveIn(path)
+    const zip = await openPromise(path, { autoClose: false })
     const open = new Map<string, () => Promise<Readable>>()
     for await (const entry of zip.eachEntry())
       open.set(entry.fileName, () => zip.openReadStreamPromise(entry))

@@ -4,14 +4,12 @@ import type { Delete } from '../messages/delete.js'
 import type { Move } from '../messages/move.js'
 import type { FindingsListener } from '../input/findings.js'
 import type { MessageSource, TimedMessage } from '../input/source.js'
-import { dayPlan, type PlannedEvent } from './day-plan.js'
 import { openFeed } from './feed.js'
 import { readStops, type LocationKind } from './stops.js'
 import { readTimetable, type Trip } from './timetable.js'
 
 const SECONDS_A_DAY = 24 * 60 * 60
 
-/** Number of messages in a batch. */
 const BATCH = 256
 
 /** The trips of a feed to run, and the number of days. */
@@ -56,7 +54,6 @@ export async function openTimetable(
   }
 }
 
-/** Returns the distinct sequences of locations at which trips stop. */
 function patternsOf(timetable: readonly Trip[]): readonly (readonly string[])[] {
   const patterns = new Map<string, readonly string[]>()
   for (const { stops } of timetable) {
@@ -69,6 +66,35 @@ function patternsOf(timetable: readonly Trip[]): readonly (readonly string[])[] 
 function describe({ path, date, locations, days }: TimetableChoice): string {
   const what = date === undefined ? 'every trip' : `what runs on ${date}`
   return `timetable ${path}, ${what}, by ${locations}, days: ${days}`
+}
+
+/** An event that happens on every day of the timetable. */
+interface PlannedEvent {
+  /** Seconds after the start of the service day. */
+  readonly time: number
+  readonly trip: string
+  /** The position of the event in its trip, counted from 0. */
+  readonly step: number
+  readonly type: 'create' | 'move' | 'delete'
+  /** The location where the train is created or deleted, or to which it moves. */
+  readonly location: string
+}
+
+/** Returns the events of one day in order of time. At equal times, keeps the order of the trips and of their steps. */
+function dayPlan(trips: readonly Trip[]): readonly PlannedEvent[] {
+  const events: PlannedEvent[] = []
+  for (const { id: trip, stops } of trips) {
+    for (const [step, { arrival, location }] of stops.entries()) {
+      events.push({ time: arrival, trip, step, type: step === 0 ? 'create' : 'move', location })
+    }
+    const last = stops.at(-1)
+    if (last) {
+      const { departure: time, location } = last
+      events.push({ time, trip, step: stops.length, type: 'delete', location })
+    }
+  }
+  // The sort is stable, so events at equal times keep their order.
+  return events.sort((a, b) => a.time - b.time)
 }
 
 /** Yields the messages of all days in order of time. Keeps the plan of only one day in memory. */

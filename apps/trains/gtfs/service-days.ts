@@ -58,7 +58,7 @@ async function addRegular(
     }
     // Dates in this format can be compared as text.
     const isWithin = row.value('start_date') <= date && date <= row.value('end_date')
-    const service = row.id('service_id')
+    const service = row.value('service_id')
     services.set(service, services.get(service) === true || (isWithin && row.value(weekday) === '1'))
   }
 }
@@ -71,7 +71,7 @@ async function applyExceptions(services: Map<string, boolean>, date: string, fee
       row.reject(fault)
       continue
     }
-    const service = row.id('service_id')
+    const service = row.value('service_id')
     const runs = row.value('date') === date ? row.value('exception_type') === '1' : services.get(service)
     services.set(service, runs ?? false)
   }

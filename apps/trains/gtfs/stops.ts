@@ -10,21 +10,19 @@ const LEVELS = 2
 export type LocationKind = 'stop' | 'station'
 
 interface Stop {
-  readonly row: Row
   readonly name: string
   readonly place: Place | undefined
   /** The value of `parent_station`; empty if there is none. */
-  readonly station: string
-  /** The stop or station that this stop belongs to; undefined if this stop is a location of its own. */
-  parent: string | undefined
+  readonly parent: string
 }
 
-/** The stops of a feed and the locations that they belong to. */
 export class Stops {
   readonly #stops: ReadonlyMap<string, Stop>
+  readonly #kind: LocationKind
 
-  constructor(stops: ReadonlyMap<string, Stop>) {
+  constructor(stops: ReadonlyMap<string, Stop>, kind: LocationKind) {
     this.#stops = stops
+    this.#kind = kind
   }
 
   has(stop: string): boolean {
@@ -33,31 +31,24 @@ export class Stops {
 
   /** Returns the location of a stop; the stop itself if it is not in stops.txt. */
   locationOf(stop: string): string {
-    let location = stop
-    for (let parent = this.#stops.get(stop)?.parent; parent !== undefined;) {
-      location = parent
-      parent = this.#stops.get(parent)?.parent
-    }
-    return location
+    return this.#kind === 'station' ? this.stationOf(stop) : stop
   }
 
-  /** Returns the station of a location; the location itself if it has none. */
+  /** Returns the station of a location; the location itself if stops.txt has none. */
   stationOf(location: string): string {
     let station = location
     for (let level = 0; level < LEVELS; level++) {
-      const parent = this.#stops.get(station)?.station ?? ''
+      const parent = this.#stops.get(station)?.parent ?? ''
       if (!this.#stops.has(parent)) break
       station = parent
     }
     return station
   }
 
-  /** Returns the place of a stop or station; undefined if stops.txt has none. */
   placeOf(stop: string): Place | undefined {
     return this.#stops.get(stop)?.place
   }
 
-  /** Returns the names of all stops and stations, by ID. */
   names(): ReadonlyMap<string, string> {
     return new Map([...this.#stops].map(([id, stop]) => [id, stop.name]))
   }
@@ -67,7 +58,7 @@ export class Stops {
 export async function readStops(feed: Feed, kind: LocationKind): Promise<Stops> {
   const stops = new Map<string, Stop>()
   for await (const row of readTable(feed, 'stops.txt', ['stop_id'])) {
-    const id = row.id('stop_id')
+    const id = row.value('stop_id')
     const fault = row.idFault('stop_id')
     if (fault) {
       row.reject(fault)
@@ -78,12 +69,9 @@ export async function readStops(feed: Feed, kind: LocationKind): Promise<Stops> 
       row.repair({ kind: 'duplicate stop', reason })
       continue
     }
-    const station = row.id('parent_station')
-    const parent = kind === 'station' && station !== '' ? station : undefined
-    stops.set(id, { row, name: row.value('stop_name'), place: placeOf(row), station, parent })
+    stops.set(id, { name: row.value('stop_name'), place: placeOf(row), parent: row.value('parent_station') })
   }
-  dropWrongParents(stops)
-  return new Stops(stops)
+  return new Stops(stops, kind)
 }
 
 function placeOf(row: Row): Place | undefined {
@@ -97,32 +85,4 @@ function placeOf(row: Row): Place | undefined {
 function degrees(text: string, most: number): number | undefined {
   const number = text === '' ? NaN : Number(text)
   return Math.abs(number) <= most ? number : undefined
-}
-
-/** Removes parents that are not in stops.txt, or that lead back to the stop. */
-function dropWrongParents(stops: ReadonlyMap<string, Stop>): void {
-  const wrong = [...stops].flatMap(([id, stop]) => {
-    const fault = parentFault(id, stops)
-    return fault === undefined ? [] : [{ id, stop, fault }]
-  })
-  for (const { id, stop, fault } of wrong) {
-    const parent = kindOf(stop.parent)
-    const reason = `parent_station ${parent} ${fault}; stop ${kindOf(id)} is a location of its own`
-    stop.row.repair({ kind: 'parent_station', reason })
-    stop.parent = undefined
-  }
-}
-
-function parentFault(id: string, stops: ReadonlyMap<string, Stop>): string | undefined {
-  const own = stops.get(id)!.parent
-  if (own === undefined) return undefined
-  if (!stops.has(own)) return 'is not in stops.txt'
-  const seen = new Set<string>()
-  for (let parent: string | undefined = own; parent !== undefined; parent = stops.get(parent)?.parent) {
-    if (parent === id) return 'leads back to the stop'
-    // The stops of a cycle without this stop report it themselves.
-    if (seen.has(parent)) return undefined
-    seen.add(parent)
-  }
-  return undefined
 }

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { parse } from 'csv-parse/sync'
 import type { Fault } from '../input/findings.js'
 import { readLines } from '../input/lines.js'
@@ -7,12 +6,6 @@ import { name } from '../messages/field.js'
 import { reasonOf } from '../reason.js'
 import type { Feed } from './feed.js'
 
-/** Maximum length of an ID, in characters. Leaves room in a message's ID for the day and the step. */
-const MAX_ID = 180
-/** Number of characters that are kept of a longer ID. Its hash follows them. */
-const KEPT_ID = 150
-
-/** A line of a table. */
 export class Row {
   readonly line: number
   readonly #feed: Feed
@@ -33,20 +26,8 @@ export class Row {
     return this.#record[this.#places.get(column) ?? -1]?.trim() ?? ''
   }
 
-  /**
-   * Returns the ID in a column. Replaces an ID that is too long for messages by its beginning and a hash, because GTFS
-   * does not limit the length of IDs.
-   */
-  id(column: string): string {
-    const id = this.value(column)
-    if (id.length <= MAX_ID) return id
-    const hash = createHash('sha256').update(id).digest('base64url').slice(0, 22)
-    return `${id.slice(0, KEPT_ID).replace(HALF, '')}…${hash}`
-  }
-
-  /** Returns the fault of the ID in a column; undefined if the ID is valid. */
   idFault(column: string): Fault | undefined {
-    const checked = name(this.id(column))
+    const checked = name(this.value(column))
     return 'refused' in checked ? { kind: column, reason: `${column} ${checked.refused}` } : undefined
   }
 
@@ -60,9 +41,6 @@ export class Row {
     this.#feed.findings.repaired({ file: this.#file, line: this.line, ...fault })
   }
 }
-
-/** The first half of a surrogate pair that was cut in two. */
-const HALF = /[\uD800-\uDBFF]$/
 
 /** One record per line, with any number of fields. */
 const LINES = { record_delimiter: '\n', relax_column_count: true } as const

@@ -5,10 +5,8 @@ import type { Feed } from './feed.js'
 import { servicesOn } from './service-days.js'
 import type { Stops } from './stops.js'
 import { readTable, type Row } from './table.js'
-import { secondsOf } from './time.js'
 import { timedStops, type StopTime, type TimedStop } from './trip.js'
 
-/** A trip with its stops in order, each with its times. */
 export interface Trip {
   readonly id: string
   readonly stops: readonly TimedStop[]
@@ -57,11 +55,11 @@ type Services = ReadonlyMap<string, boolean> | undefined
 async function readTrips(feed: Feed, services: Services): Promise<ReadonlyMap<string, TripLines>> {
   const trips = new Map<string, TripLines>()
   for await (const row of readTable(feed, 'trips.txt', ['trip_id', 'service_id'])) {
-    const id = row.id('trip_id')
+    const id = row.value('trip_id')
     const fault = tripFault(row, trips, services)
     if (fault) row.reject(fault)
     else {
-      const runs = services?.get(row.id('service_id')) ?? true
+      const runs = services?.get(row.value('service_id')) ?? true
       trips.set(id, { line: row.line, runs, stopTimes: [] })
     }
   }
@@ -71,11 +69,11 @@ async function readTrips(feed: Feed, services: Services): Promise<ReadonlyMap<st
 function tripFault(row: Row, trips: ReadonlyMap<string, TripLines>, services: Services): Fault | undefined {
   const invalid = row.idFault('trip_id')
   if (invalid) return invalid
-  const id = row.id('trip_id')
+  const id = row.value('trip_id')
   if (trips.has(id)) {
     return { kind: 'duplicate trip', reason: `trip_id ${kindOf(id)} repeats an earlier line` }
   }
-  const service = row.id('service_id')
+  const service = row.value('service_id')
   if (!services || services.has(service)) return undefined
   const reason = `service_id ${kindOf(service)} is neither in calendar.txt nor in calendar_dates.txt`
   return row.idFault('service_id') ?? { kind: 'unknown service', reason }
@@ -86,7 +84,7 @@ const UNKNOWN_TRIP: Fault = { kind: 'unknown trip', reason: 'it is not in trips.
 async function addStopTimes(trips: ReadonlyMap<string, TripLines>, feed: Feed, stops: Stops): Promise<void> {
   const columns = ['trip_id', 'arrival_time', 'departure_time', 'stop_id', 'stop_sequence']
   for await (const row of readTable(feed, 'stop_times.txt', columns)) {
-    const id = row.id('trip_id')
+    const id = row.value('trip_id')
     const trip = trips.get(id)
     if (trip?.runs === false) continue
     const stopTime = trip ? stopTimeOf(row, stops) : UNKNOWN_TRIP
@@ -95,7 +93,7 @@ async function addStopTimes(trips: ReadonlyMap<string, TripLines>, feed: Feed, s
       continue
     }
     trip?.stopTimes.push(stopTime)
-    const stop = row.id('stop_id')
+    const stop = row.value('stop_id')
     if (!stops.has(stop)) {
       const reason = `trip ${kindOf(id)}: stop_id ${kindOf(stop)} is not in stops.txt; it is tracked by its ID`
       row.repair({ kind: 'unknown stop', reason })
@@ -103,7 +101,6 @@ async function addStopTimes(trips: ReadonlyMap<string, TripLines>, feed: Feed, s
   }
 }
 
-/** Returns the content of a line, or its fault. */
 function stopTimeOf(row: Row, stops: Stops): StopTime | Fault {
   const fault = row.idFault('stop_id')
   if (fault) return fault
@@ -120,17 +117,21 @@ function stopTimeOf(row: Row, stops: Stops): StopTime | Fault {
     const reason = `departure_time ${departs} is before arrival_time ${arrives}`
     return { kind: 'departure before arrival', reason }
   }
-  const location = stops.locationOf(row.id('stop_id'))
-  const distance = distanceOf(row.value('shape_dist_traveled'))
-  return { line: row.line, sequence: Number(sequence), location, arrival, departure, distance }
-}
-
-/** Returns a distance along the shape of a trip; undefined if it is missing or invalid. */
-function distanceOf(text: string): number | undefined {
-  const distance = text === '' ? NaN : Number(text)
-  return distance >= 0 ? distance : undefined
+  const location = stops.locationOf(row.value('stop_id'))
+  return { line: row.line, sequence: Number(sequence), location, arrival, departure }
 }
 
 function timeFault(column: string, got: string): Fault {
   return { kind: column, reason: `${column} must be a time such as 07:05:00, got ${kindOf(got)}` }
+}
+
+const TIME = /^(\d{1,3}):([0-5]\d):([0-5]\d)$/
+
+/**
+ * Returns the seconds after the start of the service day for a time such as `7:05:00`, `07:05:00` or, past midnight,
+ * `25:10:00`; undefined if it is invalid.
+ */
+function secondsOf(time: string): number | undefined {
+  const [, hours, minutes, seconds] = TIME.exec(time) ?? []
+  return seconds === undefined ? undefined : Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds)
 }

@@ -6,8 +6,6 @@ export interface StopTime {
   /** Seconds after the start of the service day; undefined for a stop without times. */
   readonly arrival: number | undefined
   readonly departure: number | undefined
-  /** Distance that the trip has travelled, in a unit of the feed; undefined if unknown. */
-  readonly distance: number | undefined
 }
 
 /** A stop of a trip whose times are given or estimated. */
@@ -32,10 +30,9 @@ export interface TripListener {
 const USUAL_PACE = 60
 
 /**
- * Returns the stops of a trip in the order of their sequence numbers, each with its times. Estimates missing times
- * between two stops with times by the distance travelled if all stops there have one, otherwise evenly. Estimates
- * missing times at the ends of a trip from the speed between the two nearest stops with times; if only one stop has a
- * time, at one minute for each stop. Rejects a line that repeats a sequence number, goes back in time, or is on a trip
+ * Returns the stops of a trip in the order of their sequence numbers, each with its times. Spreads
+ * missing times between two stops with times evenly. Estimates missing times at the ends of a trip from the speed
+ * between the two nearest stops with times; if only one stop has a time, at one minute for each stop. Rejects a line that repeats a sequence number, goes back in time, or is on a trip
  * without any time.
  */
 export function timedStops(lines: readonly StopTime[], listener: TripListener): readonly TimedStop[] {
@@ -100,24 +97,14 @@ function interpolated(stops: readonly StopTime[]): readonly TimedStop[] {
   for (const [index, stop] of stops.entries()) {
     if (!isTimepoint(stop)) continue
     const from = timed[before]?.departure ?? 0
-    const parts = partsOf(stops.slice(before, index + 1))
     for (let between = before + 1; between < index; between++) {
-      const time = from + (stop.arrival - from) * parts[between - before]!
+      const time = from + ((stop.arrival - from) * (between - before)) / (index - before)
       timed.push({ location: stops[between]!.location, arrival: time, departure: time })
     }
     timed.push({ location: stop.location, arrival: stop.arrival, departure: stop.departure })
     before = index
   }
   return timed
-}
-
-/** Returns for each stop the fraction of the way from the first stop to the last one, from 0 to 1. */
-function partsOf(stops: readonly StopTime[]): readonly number[] {
-  const distances = stops.map(({ distance }) => distance ?? NaN)
-  const [start, end] = [distances[0]!, distances.at(-1)!]
-  const isForward = distances.every((distance, index) => index === 0 || distance >= distances[index - 1]!)
-  if (isForward && end > start) return distances.map(distance => (distance - start) / (end - start))
-  return stops.map((_, index) => index / (stops.length - 1))
 }
 
 function isTimepoint(stop: StopTime): stop is Timepoint {

@@ -1,6 +1,5 @@
 import type { Log } from '../log/log.js'
 
-/** A fault of the input. */
 export interface Fault {
   /** The kind of the fault, the same for all lines with this fault. */
   readonly kind: string
@@ -8,7 +7,6 @@ export interface Fault {
   readonly reason: string
 }
 
-/** A fault in a line of the input. */
 export interface Finding extends Fault {
   readonly file: string
   /** The line's number in the file, counted from 1. */
@@ -20,11 +18,9 @@ export interface FoundKind {
   readonly file: string
   readonly kind: string
   lines: number
-  /** The first of these faults in the file. */
   first: { readonly line: number; readonly reason: string }
 }
 
-/** The faults of an input. */
 export interface FindingsSummary {
   /** Number of dropped lines. */
   readonly rejected: number
@@ -34,7 +30,6 @@ export interface FindingsSummary {
   readonly repairs: readonly FoundKind[]
 }
 
-/** Receives the faults of the input while it is read. */
 export interface FindingsListener {
   /** Receives a line that is dropped. Reading continues. */
   rejected(finding: Finding): void
@@ -60,7 +55,6 @@ export class Findings implements FindingsListener {
     this.#add(this.#repaired, 'repaired', finding)
   }
 
-  /** The faults so far. */
   get summary(): FindingsSummary {
     const [rejections, repairs] = [[...this.#rejected.values()], [...this.#repaired.values()]]
     return { rejected: countOf(rejections), rejections, repaired: countOf(repairs), repairs }

@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { InvalidMessageError } from '../messages/message.js'
+import { InvalidMessageError, type Message } from '../messages/message.js'
 import { registry } from '../messages/registry.js'
 import { reasonOf } from '../reason.js'
 import { readLines, type Line } from './lines.js'
@@ -17,68 +17,46 @@ export interface NdjsonInput {
 }
 
 /** Reads messages from lines of JSON, one object per line. Skips blank lines. */
-export class NdjsonSource implements MessageSource {
-  readonly days = undefined
-  readonly locationNames: ReadonlyMap<string, string> = new Map()
-  readonly geography = undefined
-  readonly #input: NdjsonInput
-  readonly #findings: FindingsListener
+export function ndjsonSource({ file, bytes, total }: NdjsonInput, findings: FindingsListener): MessageSource {
   /** The line numbers of the newest IDs, oldest first. */
-  readonly #idLines = new Map<string, number>()
-
-  constructor(input: NdjsonInput, findings: FindingsListener) {
-    this.#input = input
-    this.#findings = findings
-  }
-
-  get name(): string {
-    return basename(this.#input.file)
-  }
-
-  get description(): string {
-    return `messages of ${this.#input.file}`
-  }
-
-  get total(): number | undefined {
-    return this.#input.total
-  }
-
-  async *batches(): AsyncGenerator<readonly TimedMessage[]> {
-    for await (const lines of readLines(this.#input.bytes)) {
-      const batch: TimedMessage[] = []
-      for (const line of lines) {
-        try {
-          const message = this.#messageOf(line)
-          if (message) batch.push(message)
-        } catch (error) {
-          if (!(error instanceof InvalidMessageError)) throw error
-          const { kind, message: reason } = error
-          this.#findings.rejected({ file: this.#input.file, line: line.number, kind, reason })
+  const idLines = new Map<string, number>()
+  return {
+    name: basename(file),
+    description: `messages of ${file}`,
+    total,
+    days: undefined,
+    locationNames: new Map(),
+    geography: undefined,
+    async *batches() {
+      for await (const lines of readLines(bytes)) {
+        const batch: TimedMessage[] = []
+        for (const line of lines) {
+          try {
+            const message = messageOf(line, idLines)
+            if (message) batch.push({ message })
+          } catch (error) {
+            if (!(error instanceof InvalidMessageError)) throw error
+            findings.rejected({ file, line: line.number, kind: error.kind, reason: error.message })
+          }
         }
+        if (batch.length > 0) yield batch
       }
-      if (batch.length > 0) yield batch
-    }
+    },
   }
+}
 
-  #messageOf(line: Line): TimedMessage | undefined {
-    if (line.fault) throw new InvalidMessageError(line.fault.reason, line.fault.kind)
-    if (line.text.trim() === '') return undefined
-    const message = registry.validate(parsed(line.text))
-    const usedOn = this.#idLines.get(message.id)
-    if (usedOn !== undefined) {
-      const id = JSON.stringify(message.id)
-      throw new InvalidMessageError(`duplicate "id" ${id}, first on line ${usedOn}`, 'duplicate id')
-    }
-    this.#remember(message.id, line.number)
-    return { message }
+function messageOf(line: Line, idLines: Map<string, number>): Message | undefined {
+  if (line.fault) throw new InvalidMessageError(line.fault.reason, line.fault.kind)
+  if (line.text.trim() === '') return undefined
+  const message = registry.validate(parsed(line.text))
+  const usedOn = idLines.get(message.id)
+  if (usedOn !== undefined) {
+    const id = JSON.stringify(message.id)
+    throw new InvalidMessageError(`duplicate "id" ${id}, first on line ${usedOn}`, 'duplicate id')
   }
-
-  #remember(id: string, line: number): void {
-    this.#idLines.set(id, line)
-    if (this.#idLines.size <= MAX_IDS) return
-    const oldest = this.#idLines.keys().next()
-    if (!oldest.done) this.#idLines.delete(oldest.value)
-  }
+  idLines.set(message.id, line.number)
+  if (idLines.size > MAX_IDS) idLines.delete(idLines.keys().next().value!)
+  return message
 }
 
 function parsed(text: string): unknown {

@@ -3,21 +3,18 @@ import { stat } from 'node:fs/promises'
 import { openTimetable } from '../gtfs/gtfs-source.js'
 import type { Settings } from '../options.js'
 import { reasonOf } from '../reason.js'
-import { countFilledLines, NdjsonSource, type NdjsonInput } from './ndjson-source.js'
+import { countFilledLines, ndjsonSource, type NdjsonInput } from './ndjson-source.js'
 import type { FindingsListener } from './findings.js'
 import { InputError, type MessageSource } from './source.js'
 
-/**
- * Opens the input that the command line names.
- * @throws InputError if the input can't be read, or its timetable is unusable.
- */
+/** @throws InputError if the input can't be read, or its timetable is unusable. */
 export async function openSource(
   input: Settings['input'],
   findings: FindingsListener,
 ): Promise<MessageSource> {
   if (input.kind === 'timetable') return openTimetable(input, findings)
   const lines = input.path === '-' ? standardInput() : await messageFile(input.path)
-  return new NdjsonSource(lines, findings)
+  return ndjsonSource(lines, findings)
 }
 
 function standardInput(): NdjsonInput {

@@ -1,7 +1,6 @@
 import { InvalidArgumentError } from 'signalbox'
 import type { Message } from '../messages/message.js'
 
-/** A message and, for a timetable, its time. */
 export interface TimedMessage {
   readonly message: Message
   /** Seconds since midnight of the first day; undefined if the input has no times. */
@@ -14,7 +13,6 @@ export interface Place {
   readonly longitude: number
 }
 
-/** The places of a timetable's locations, and the patterns of its trips. */
 export interface Geography {
   /** The distinct sequences of locations at which trips stop. */
   readonly patterns: readonly (readonly string[])[]
@@ -32,11 +30,9 @@ export interface MessageSource {
   readonly description: string
   /** Maximum number of messages; undefined if unknown before they are read. */
   readonly total: number | undefined
-  /** Number of days; undefined if the input has no days. */
   readonly days: number | undefined
   /** The names of locations, if the input has them. */
   readonly locationNames: ReadonlyMap<string, string>
-  /** The places of the locations; undefined if the input has none. */
   readonly geography: Geography | undefined
   /** Yields the messages in order, in batches. Can be called only once. */
   batches(): AsyncIterable<readonly TimedMessage[]>

@@ -1,3 +1,7 @@
+import { openSync, writeSync } from 'node:fs'
+import { InputError } from '../input/source.js'
+import { reasonOf } from '../reason.js'
+
 /** Log levels; each includes those before it. */
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
@@ -15,8 +19,6 @@ export class Log {
   readonly #sink: LineSink
   readonly #level: number
   readonly #rest: string
-  #second = 0
-  #secondText = ''
 
   /** @param common fields of every line, such as the worker's number. */
   constructor(sink: LineSink, level: LogLevel, common: LogFields = {}) {
@@ -48,21 +50,23 @@ export class Log {
 
   #line(level: LogLevel, event: string, fields: LogFields = {}): void {
     if (!this.writes(level)) return
-    const parts = [`"time":"${this.#time()}","level":"${level}","event":${JSON.stringify(event)}`]
+    const parts = [`"time":"${new Date().toISOString()}","level":"${level}","event":${JSON.stringify(event)}`]
     const own = JSON.stringify(fields).slice(1, -1)
     if (own !== '') parts.push(own)
     if (this.#rest !== '') parts.push(this.#rest)
     this.#sink.write(`{${parts.join()}}\n`)
   }
+}
 
-  /** Returns the time in UTC with milliseconds. Formats the date once a second, because that is most of the work. */
-  #time(): string {
-    const now = Date.now()
-    const second = Math.floor(now / 1000)
-    if (second !== this.#second) {
-      this.#second = second
-      this.#secondText = new Date(second * 1000).toISOString().slice(0, -4)
-    }
-    return `${this.#secondText}${String(now - second * 1000).padStart(3, '0')}Z`
+/**
+ * Opens a file, or creates it, and appends each line. Several processes may append to the same file.
+ * @throws InputError if that fails.
+ */
+export function logFile(path: string): LineSink {
+  try {
+    const file = openSync(path, 'a')
+    return { write: line => void writeSync(file, line) }
+  } catch (error) {
+    throw new InputError(`can't write the log: ${reasonOf(error)}`, { cause: error })
   }
 }

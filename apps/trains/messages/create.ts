@@ -5,7 +5,6 @@ import type { Message } from './message.js'
 import { ignored, type MessageType } from './message-type.js'
 import { count, trainIn } from './state.js'
 
-/** A train begins at a location. */
 export interface Create extends Message {
   readonly type: 'create'
   readonly location: string

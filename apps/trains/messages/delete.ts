@@ -5,7 +5,6 @@ import type { Message } from './message.js'
 import { ignored, type MessageType } from './message-type.js'
 import { count, trainIn } from './state.js'
 
-/** A train ends at its location. */
 export interface Delete extends Message {
   readonly type: 'delete'
 }

@@ -8,7 +8,6 @@ import { move } from './move.js'
 /** The message types of the train tracker. */
 export const standardTypes: readonly MessageType[] = [create, move, deletion]
 
-/** Message types, by name. */
 export class MessageRegistry {
   readonly #types = new Map<string, MessageType>()
 
@@ -20,10 +19,7 @@ export class MessageRegistry {
     }
   }
 
-  /**
-   * Checks an incoming message and returns the fields that its type defines.
-   * @throws InvalidMessageError if a field is invalid.
-   */
+  /** @throws InvalidMessageError if a field is invalid. */
   validate(incoming: unknown): Message {
     if (typeof incoming !== 'object' || incoming === null || Array.isArray(incoming)) {
       throw new InvalidMessageError(`a message must be an object, got ${kindOf(incoming)}`, 'not an object')
@@ -38,7 +34,6 @@ export class MessageRegistry {
     return message as unknown as Message
   }
 
-  /** Returns the location that a message names; undefined if it names none. */
   placeOf(message: Message): string | undefined {
     return this.#types.get(message.type)?.place?.(message)
   }
@@ -52,7 +47,6 @@ export class MessageRegistry {
   }
 }
 
-/** The message types of the train tracker, by name. */
 export const registry = new MessageRegistry(standardTypes)
 
 function checked<Value>(

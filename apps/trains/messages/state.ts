@@ -2,7 +2,6 @@ import { emptyLocation, locationKey, type Location, type LocationCounts } from '
 import { trainKey, type Train } from '../domain/train.js'
 import type { Transaction } from './message-type.js'
 
-/** Returns the train with this ID; undefined if there is none. */
 export function trainIn(transaction: Transaction, id: string): Train | undefined {
   return transaction.get(trainKey(id)) as Train | undefined
 }

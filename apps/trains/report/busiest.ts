@@ -1,6 +1,5 @@
 import type { LocationCounts } from '../domain/location.js'
 
-/** A location with its counts and their sum. */
 export interface BusyLocation extends LocationCounts {
   readonly id: string
   readonly total: number

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { emptyLocation, type LocationCounts } from '../domain/location.js'
 
-/** A location that differs from the serial result. */
 export interface Difference {
   readonly location: string
   readonly expected: LocationCounts
@@ -32,4 +31,12 @@ export function compareLocations(
 export function countsOf(location: LocationCounts = emptyLocation('')): LocationCounts {
   const { created, deleted, arrived, departed } = location
   return { created, deleted, arrived, departed }
+}
+
+export function differenceText({ location, expected, found }: Difference): string {
+  return `${location}: expected ${countsText(expected)}; found ${countsText(found)}`
+}
+
+function countsText({ created, arrived, departed, deleted }: LocationCounts): string {
+  return `created ${created}, arrived ${arrived}, departed ${departed}, deleted ${deleted}`
 }

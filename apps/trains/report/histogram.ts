@@ -14,7 +14,6 @@ export class Histogram {
   readonly #counts: number[] = []
   #total = 0
 
-  /** Counts a duration of this bucket. */
   add(bucket: number): void {
     this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1
     this.#total++

@@ -1,5 +1,6 @@
 import { Presets, SingleBar } from 'cli-progress'
-import { RateMeter, shortDuration } from './rate-meter.js'
+import { shortDuration } from 'signalbox/reports'
+import { RateMeter } from './rate-meter.js'
 
 /** Interval between updates on a terminal, in milliseconds. */
 const BAR_INTERVAL = 100
@@ -15,10 +16,6 @@ export class ProgressDisplay {
   readonly #bar: SingleBar | undefined
   #timer: NodeJS.Timeout | undefined
 
-  /**
-   * @param total maximum number of messages; undefined if unknown.
-   * @param done returns the number of messages that are done.
-   */
   constructor(output: NodeJS.WriteStream, total: number | undefined, done: () => number) {
     this.#output = output
     this.#total = total
@@ -46,13 +43,13 @@ export class ProgressDisplay {
   #show(): void {
     const done = this.#done()
     const rate = this.#meter.rate(performance.now(), done)
-    const left = this.#total === undefined || rate === 0 ? '?' : shortDuration((this.#total - done) / rate)
+    const left =
+      this.#total === undefined || rate === 0 ? '?' : shortDuration(((this.#total - done) / rate) * 1000)
     if (this.#bar) this.#bar.update(done, { rate: Math.round(rate), left })
     else this.#output.write(`${progressLine(done, this.#total, rate, left)}\n`)
   }
 }
 
-/** Returns the progress of a run as one line. */
 export function progressLine(done: number, total: number | undefined, rate: number, left: string): string {
   const of = total === undefined ? '' : ` of ${total}`
   const remaining = total === undefined ? '' : `, ${left} left`

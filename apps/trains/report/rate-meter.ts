@@ -18,11 +18,3 @@ export class RateMeter {
     return at > first.at ? ((done - first.done) / (at - first.at)) * 1000 : 0
   }
 }
-
-/** Formats a duration in seconds: `45 s`, `3 min 20 s`, `2 h 5 min`. */
-export function shortDuration(seconds: number): string {
-  const whole = Math.round(seconds)
-  if (whole < 60) return `${whole} s`
-  const minutes = Math.floor(whole / 60)
-  return minutes < 60 ? `${minutes} min ${whole % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
-}

@@ -26,6 +26,7 @@ export interface Report extends FindingsSummary {
   readonly created: number
   readonly moved: number
   readonly deleted: number
+  /** Number of messages whose change no location counts. */
   readonly ignored: number
   readonly deadLettered: number
   /** Number of messages that were delivered again because their worker died. */
@@ -46,10 +47,7 @@ export interface Report extends FindingsSummary {
   readonly peakMemory: number
 }
 
-/**
- * Returns the exit status for a report; the most serious one if several apply.
- * @param strict whether `--strict` was given.
- */
+/** The most serious status if several apply. */
 export function exitStatus(report: Report, strict: boolean | undefined): number {
   if (!report.matchesSerial) return EXIT.mismatch.status
   if (report.interrupted) return EXIT.interrupted.status

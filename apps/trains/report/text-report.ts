@@ -1,20 +1,14 @@
 import { columns } from '../../../src/cli/columns.js'
-import type { LocationCounts } from '../domain/location.js'
 import type { FindingsSummary, FoundKind } from '../input/findings.js'
 import { busiest } from './busiest.js'
+import { differenceText } from './comparison.js'
 import type { Report } from './report.js'
 
-/** Maximum number of locations in the table. */
 const MAX_ROWS = 10
 
 const numbers = new Intl.NumberFormat('en-US')
 const durations = new Intl.NumberFormat('en-US', { maximumFractionDigits: 2 })
 
-/**
- * Returns the report as text.
- * @param names of locations, if the input has them.
- * @param deadLetters the file of dead letters.
- */
 export function textReport(report: Report, names: ReadonlyMap<string, string>, deadLetters: string): string {
   return [
     ...table(report, names),
@@ -77,16 +71,12 @@ function kills(report: Report): readonly string[] {
   ]
 }
 
-/** Returns the comparison with the serial result as lines of text. */
 function verdict(report: Report): readonly string[] {
   const part = report.interrupted ? ' so far; --resume continues' : ''
   if (report.matchesSerial) return [`Every location agrees with the serial result${part}.`]
   return [
     'THE RESULT IS WRONG. The first locations that differ from the serial result:',
-    ...report.differences.map(
-      ({ location, expected, found }) =>
-        `  ${location}: expected ${counters(expected)}; found ${counters(found)}`,
-    ),
+    ...report.differences.map(difference => `  ${differenceText(difference)}`),
   ]
 }
 
@@ -114,8 +104,4 @@ function kindText({ file, lines, first }: FoundKind): string {
 
 function wait(duration: number | null): string {
   return duration === null ? 'none' : `${durations.format(duration)} ms`
-}
-
-function counters({ created, arrived, departed, deleted }: LocationCounts): string {
-  return `created ${created}, arrived ${arrived}, departed ${departed}, deleted ${deleted}`
 }

@@ -1,7 +1,6 @@
 /** The moment of a kill: while the worker works, or when it has committed messages and not yet acknowledged them. */
 type KillMoment = 'at work' | 'committed, not acknowledged'
 
-/** A planned kill. */
 export interface PlannedKill {
   /** Number of messages that must be done before the kill. */
   readonly after: number
@@ -31,7 +30,6 @@ export interface Kill {
   readonly moment: PlannedKill['moment']
   /** Number of messages of the run that were done when the worker was killed. */
   readonly afterMessages: number
-  /** Number of messages that the worker had in flight. */
   readonly inFlight: number
   /** Number of these that the worker had reported as committed and not acknowledged; 0 if it was killed at work. */
   readonly committed: number

@@ -4,16 +4,11 @@ import type { Slot } from './slot.js'
 /** Kills workers as planned, in turn, each while it has messages in flight. */
 export class Kills {
   readonly #planned: PlannedKill[]
-  readonly #done: Kill[] = []
+  readonly done: Kill[] = []
   #turn = 0
 
   constructor(planned: readonly PlannedKill[]) {
     this.#planned = [...planned]
-  }
-
-  /** The kills that were executed. */
-  get done(): readonly Kill[] {
-    return this.#done
   }
 
   /** Cancels the kill of a worker that has finished all its messages. Another worker will be killed instead. */
@@ -24,7 +19,6 @@ export class Kills {
     slot.plannedKill = undefined
   }
 
-  /** Starts the kills that are due after this number of messages. */
   begin(slots: readonly Slot[], messagesDone: number): void {
     for (let next = this.#planned[0]; next && next.after <= messagesDone; next = this.#planned[0]) {
       const victim = this.#victim(slots)
@@ -61,7 +55,7 @@ export class Kills {
     slot.killed = undefined
     if (killed && redelivered.length > 0) {
       killed.redelivered = redelivered.length
-      this.#done.push(killed)
+      this.done.push(killed)
     } else if (plannedKill) {
       // The worker died by itself, or had already sent all its acknowledgements, so the kill is planned again.
       this.#planned.unshift(plannedKill)

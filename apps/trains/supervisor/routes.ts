@@ -1,5 +1,5 @@
+import { createHash } from 'node:crypto'
 import type { Message, NumberedMessage } from '../messages/message.js'
-import { workerOf } from './assignment.js'
 import { districtsOf, isEven, type Districts } from './districts.js'
 import { Traffic } from './traffic.js'
 
@@ -96,4 +96,12 @@ export class Routes {
     }
     this.#traffic.decay()
   }
+}
+
+/**
+ * Returns the worker, counted from 0, that gets all messages of a train. The choice depends only on the train's name,
+ * and distributes similar names evenly.
+ */
+export function workerOf(train: string, workers: number): number {
+  return createHash('md5').update(train).digest().readUInt32BE() % workers
 }

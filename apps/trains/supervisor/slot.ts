@@ -16,13 +16,11 @@ export class Slot {
   ready = false
   /** Whether the process should finish and exit. */
   draining = false
-  /** The kill for which this worker was chosen. */
   plannedKill: PlannedKill | undefined
   /** The kill that was executed, until its process is gone. */
   killed: Kill | undefined
   /** Number of messages done, by all its processes. */
   done = 0
-  /** Number of times that its process was replaced. */
   replaced = 0
   /** The peak memory of its last process in bytes; undefined until that process has drained. */
   peakMemory: number | undefined

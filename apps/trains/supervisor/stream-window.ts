@@ -44,7 +44,6 @@ export class StreamWindow {
     return this.#next++
   }
 
-  /** Records that a message is done. */
   settle(sequence: number, deadLettered: boolean): void {
     this.#states[sequence % this.#messages.length] = deadLettered ? DEAD_LETTERED : APPLIED
     while (this.#oldest < this.#next) {

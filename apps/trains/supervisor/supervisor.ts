@@ -11,7 +11,6 @@ import { StreamWindow, type OnDone } from './stream-window.js'
 import { Turns } from './turns.js'
 import type { StartWorker } from './worker-process.js'
 
-/** Maximum number of messages in flight to a worker. */
 const MAX_IN_FLIGHT = 2048
 
 /** Maximum number of messages in one send. */
@@ -26,7 +25,6 @@ const WINDOW_SIZE = 16_384
 /** Number of deaths of a worker in a row, without an acknowledgement in between, at which the run is aborted. */
 const MAX_DEATHS = 5
 
-/** A dead-lettered message. */
 export interface DeadLetter {
   readonly message: Message
   readonly reason: string
@@ -45,11 +43,8 @@ export interface SupervisorParts {
   readonly first: number
   /** Receives each message in the order of the stream, when it and all earlier ones are done. */
   readonly onDone: OnDone
-  /** Receives every acknowledgement. */
   onAcknowledged(acknowledgement: Acknowledgement): void
-  /** Receives each acknowledged message and its event. */
   readonly onSettled?: ((message: Message, event: string) => void) | undefined
-  /** Returns the place of a message, if known. */
   placeOf(message: Message): string | undefined
   /** Stores a dead-lettered message. The message is done only after that. */
   keepDeadLetter(letter: DeadLetter): void
@@ -75,9 +70,12 @@ export class Supervisor {
   readonly #slots: readonly Slot[]
   readonly #routes: Routes
   readonly #turns: Turns
-  #acknowledged = 0
-  #redelivered = 0
-  #alreadyApplied = 0
+  /** Number of messages that were acknowledged. */
+  acknowledged = 0
+  /** Number of messages that were delivered again because their worker died. */
+  redelivered = 0
+  /** Number of these that were already committed. */
+  alreadyApplied = 0
   #stopping = false
   /** Whether the stream was read to its end. */
   #ended = false
@@ -92,21 +90,6 @@ export class Supervisor {
     this.#slots = Array.from({ length: parts.processes }, (_, index) => new Slot(index + 1))
     this.#routes = new Routes(parts.processes, message => parts.placeOf(message))
     this.#turns = new Turns(parts.atOnce)
-  }
-
-  /** Number of messages that were delivered again because their worker died. */
-  get redelivered(): number {
-    return this.#redelivered
-  }
-
-  /** Number of these that were already committed. */
-  get alreadyApplied(): number {
-    return this.#alreadyApplied
-  }
-
-  /** Number of messages that were acknowledged. */
-  get acknowledged(): number {
-    return this.#acknowledged
   }
 
   get perWorker(): readonly WorkerTotals[] {
@@ -223,7 +206,7 @@ export class Supervisor {
         this.#settle(slot, message)
         break
       case 'holding':
-        this.#parts.kills.kill(slot, this.#acknowledged, message.committed)
+        this.#parts.kills.kill(slot, this.acknowledged, message.committed)
         break
       case 'drained':
         slot.peakMemory = message.peakMemory
@@ -251,17 +234,17 @@ export class Supervisor {
       }
       const kill = slot.redelivered.get(sequence)
       if (slot.redelivered.delete(sequence) && acknowledgement.events[index] === ALREADY_APPLIED) {
-        this.#alreadyApplied++
+        this.alreadyApplied++
         if (kill) kill.alreadyApplied++
       }
       this.#parts.onSettled?.(message, acknowledgement.events[index]!)
       this.#window.settle(sequence, reason !== undefined)
     }
-    this.#acknowledged += acknowledgement.sequences.length
+    this.acknowledged += acknowledgement.sequences.length
     this.#parts.onAcknowledged(acknowledgement)
     this.#sendAll()
     this.#parts.kills.cancelIfIdle(slot)
-    this.#parts.kills.begin(this.#slots, this.#acknowledged)
+    this.#parts.kills.begin(this.#slots, this.acknowledged)
   }
 
   #sendAll(): void {
@@ -302,7 +285,7 @@ export class Supervisor {
     log.warn('worker died', { worker: slot.number, pid: process?.pid, how, inFlight: back.length })
     for (const sequence of back) slot.redelivered.set(sequence, slot.killed)
     this.#parts.kills.gone(slot, back)
-    this.#redelivered += back.length
+    this.redelivered += back.length
     slot.replaced++
     if (!killed && ++slot.deathsInARow >= MAX_DEATHS) {
       this.#fail(
@@ -329,7 +312,6 @@ export class Supervisor {
     })
   }
 
-  /** Checks the conditions again. */
   #changed(): void {
     this.#awaited = this.#awaited.filter(({ condition, resolve, reject }) => {
       if (this.#failure) reject(this.#failure)
@@ -340,7 +322,6 @@ export class Supervisor {
   }
 }
 
-/** A condition that the run waits for. */
 interface Awaited {
   readonly condition: () => boolean
   readonly resolve: () => void

@@ -1,6 +1,5 @@
 import { getOrInsert } from '../get-or-insert.js'
 
-/** Counts messages at places, and transitions of trains between places. */
 export class Traffic {
   readonly #messages = new Map<string, number>()
   readonly #transitions = new Map<string, Map<string, number>>()
@@ -13,18 +12,15 @@ export class Traffic {
     this.#countTransition(place, before)
   }
 
-  /** Returns the places with the most messages, at most `most`, with their numbers of messages. */
   busiest(most: number): ReadonlyMap<string, number> {
     const places = [...this.#messages].sort(([, a], [, b]) => b - a)
     return new Map(places.slice(0, most))
   }
 
-  /** Returns the number of transitions between this place and each other one. */
   transitions(place: string): ReadonlyMap<string, number> {
     return this.#transitions.get(place) ?? NONE
   }
 
-  /** Halves all counts, and drops counts of at most one. */
   decay(): void {
     halve(this.#messages)
     for (const [place, others] of this.#transitions) {

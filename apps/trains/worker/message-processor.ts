@@ -17,11 +17,9 @@ export interface Limits {
   readonly lease: number
   /** Maximum number of tries to acquire the locks in an attempt. */
   readonly lockTries: number
-  /** Maximum number of attempts. */
   readonly attempts: number
 }
 
-/** The final outcome of a message. */
 export interface Settlement {
   /** The event of its outcome, `already applied`, or `dead-lettered`. */
   readonly event: string
@@ -34,7 +32,6 @@ export interface Settlement {
 /** The event of a message that was already committed, and delivered again because its acknowledgement was lost. */
 export const ALREADY_APPLIED = 'already applied'
 
-/** The event of a message that is dead-lettered. */
 const DEAD_LETTERED = 'dead-lettered'
 
 /** Pause after a failure of the engine, in milliseconds; multiplied by the number of the attempt. */
@@ -49,7 +46,6 @@ const LOCK_PAUSE = 100
 /** Thrown to end a transaction that finds its message not committed. */
 const NOT_COMMITTED = new Error('not committed')
 
-/** The outcome of an attempt. */
 type Attempt =
   | { readonly settlements: readonly Settlement[] }
   | { readonly settlements?: undefined; readonly failed: unknown; readonly final: boolean }

@@ -12,16 +12,12 @@ export class MessageWorker {
   readonly #queues: TrainQueues<NumberedMessage>
   /** Messages that are done and not yet acknowledged. */
   #done = noMessages()
-  #unfinished = 0
+  /** Number of accepted messages that are not done. */
+  unfinished = 0
   #holding = false
   #reportedHolding = false
   #flushScheduled = false
 
-  /**
-   * @param processor applies messages. If it rejects, the worker fails.
-   * @param send sends a message to the supervisor.
-   * @param fail is called if the worker can't continue.
-   */
   constructor(
     processor: Pick<MessageProcessor, 'process'>,
     send: (message: FromWorker) => void,
@@ -34,14 +30,9 @@ export class MessageWorker {
     this.#fail = fail
   }
 
-  /** Number of accepted messages that are not done. */
-  get unfinished(): number {
-    return this.#unfinished
-  }
-
   /** Accepts messages. Applies those of each train in this order. */
   work(sequences: readonly number[], messages: readonly Message[]): void {
-    this.#unfinished += messages.length
+    this.unfinished += messages.length
     for (const [index, message] of messages.entries()) {
       this.#queues.add(message.train, { sequence: sequences[index]!, message })
     }
@@ -63,7 +54,7 @@ export class MessageWorker {
   async #settle(run: readonly NumberedMessage[]): Promise<void> {
     try {
       const settlements = await this.#processor.process(run.map(({ message }) => message))
-      this.#unfinished -= run.length
+      this.unfinished -= run.length
       for (const [index, { event, lockWait, failure }] of settlements.entries()) {
         const { sequence } = run[index]!
         this.#done.sequences.push(sequence)

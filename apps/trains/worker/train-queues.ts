@@ -13,7 +13,6 @@ export interface QueueLimits {
 export class TrainQueues<Item> {
   readonly #work: (run: readonly Item[]) => Promise<void>
   readonly #limits: QueueLimits
-  /** The waiting items of each train. */
   readonly #queues = new Map<string, Item[]>()
   /** Trains with items and without a run, the longest-waiting first. */
   readonly #ready = new Set<string>()
@@ -27,7 +26,6 @@ export class TrainQueues<Item> {
     this.#limits = limits
   }
 
-  /** Queues an item after the train's earlier ones. */
   add(train: string, item: Item): void {
     const queue = this.#queues.get(train)
     if (queue) queue.push(item)
@@ -44,7 +42,6 @@ export class TrainQueues<Item> {
     })
   }
 
-  /** Resolves when no item runs or waits. */
   idle(): Promise<void> {
     if (this.#queues.size === 0) return Promise.resolve()
     return new Promise(resolve => {

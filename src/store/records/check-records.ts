@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Records } from './records.js'
 
-/** A requirement of records. */
 interface Demand {
   readonly name: string
   /** @param key a key of this requirement alone, which its further keys begin with. */

@@ -21,7 +21,6 @@ export interface Reading {
   readonly outcome: ReadOutcome
 }
 
-/** The context of an attempt to commit. */
 export interface AttemptParts {
   readonly encoded: EncodedRecords
   readonly settler: Settler
@@ -30,7 +29,6 @@ export interface AttemptParts {
   readonly reading: Reading
   readonly commit: HeldCommit
   readonly token: bigint
-  /** Throws when the locks are lost. */
   readonly assertHeld: () => void
 }
 

@@ -10,7 +10,6 @@ export interface Sighting {
   readonly version: unknown
 }
 
-/** The outcome of a compare-and-set. */
 export type Swap =
   | { readonly state: 'written'; readonly now: Sighting }
   | { readonly state: 'refused' }
@@ -28,7 +27,6 @@ export class EncodedRecords {
     this.now = now
   }
 
-  /** @throws UnavailableError */
   async find(key: string): Promise<Sighting> {
     let found
     try {
@@ -54,7 +52,6 @@ export class EncodedRecords {
   }
 }
 
-/** The message of an error. */
 export function messageOf(cause: unknown): string {
   return cause instanceof Error ? cause.message : String(cause)
 }

@@ -37,20 +37,17 @@ export interface Pointer extends Stamped {
 /** The transaction itself, in the record of its first key. */
 export interface Primary extends Stamped {
   readonly state: 'pending' | 'aborted' | 'committed'
-  /** The other keys. */
   readonly others: readonly string[]
   /** The outcome of the other keys; empty until it is committed. */
   readonly changes: ReadonlyMap<string, Change>
 }
 
-/** The effect of a transaction on a key. */
 export interface Change {
   /** Undefined if the key was only read. */
   readonly write: { readonly value: string | undefined; readonly version: number } | undefined
   readonly ids: ReadonlyMap<string, number>
 }
 
-/** The record of a key that has none. */
 export const BLANK: KeyRecord = {
   value: undefined,
   version: 0,
@@ -66,7 +63,6 @@ const REMEMBERED = 8
 /** Minimum time for which a record without a value is kept, longer than any write is on its way, in milliseconds. */
 const DELETED_FOR = 3_600_000
 
-/** The value, for a reader. */
 export function versioned({ value, version }: KeyRecord): Versioned {
   return { value, version: value === undefined ? 0 : version }
 }
@@ -84,7 +80,6 @@ export function keptFor(record: KeyRecord, now: number): number | undefined {
   return Math.ceil(until - now)
 }
 
-/** The record with a transaction in it. */
 export function stamped(record: KeyRecord, stamp: Stamp): KeyRecord {
   return { ...record, stamp }
 }
@@ -120,7 +115,6 @@ export function decidedIn(record: KeyRecord, attempt: string, isCommitted: boole
   return { ...record, decided: [mark, ...record.decided].slice(0, REMEMBERED) }
 }
 
-/** Whether a record has this decision about an attempt. */
 export function isDecided(record: KeyRecord, attempt: string, isCommitted: boolean): boolean {
   return record.decided.includes(markOf(attempt, isCommitted))
 }

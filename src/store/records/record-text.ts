@@ -30,7 +30,6 @@ interface ChangeJson {
   ids?: Record<string, number>
 }
 
-/** Encodes a record as JSON text. */
 export function recordText(record: KeyRecord): string {
   const { value, version, token, ids, decided, until, stamp } = record
   const json: RecordJson = {
@@ -45,10 +44,7 @@ export function recordText(record: KeyRecord): string {
   return JSON.stringify(json)
 }
 
-/**
- * Decodes a record from JSON text.
- * @throws DamagedValueError when the text is damaged
- */
+/** @throws DamagedValueError when the text is damaged */
 export function parseRecord(key: string, text: string): KeyRecord {
   try {
     const json = JSON.parse(text) as RecordJson

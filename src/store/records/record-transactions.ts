@@ -36,7 +36,7 @@ export class RecordTransactions {
 
   /** Reads without locks. @throws UnavailableError */
   async read(what: ReadSet): Promise<ReadOutcome> {
-    const reading = await this.#read(what, 'reader')
+    const reading = await this.hold(what, 'reader')
     return (reading as Reading).outcome
   }
 
@@ -44,8 +44,18 @@ export class RecordTransactions {
    * Reads under the locks of the keys. Returns `lost` if a later holder has written.
    * @throws UnavailableError
    */
-  hold(what: ReadSet, token: bigint): Promise<Reading | 'lost'> {
-    return this.#read(what, token)
+  async hold({ keys, ids }: ReadSet, looker: Looker): Promise<Reading | 'lost'> {
+    const all = [...new Set([...keys, ...ids.map(({ key }) => key)])]
+    const found = await Promise.all(all.map(key => this.#settler.settled(key, looker)))
+    const sightings = new Map<string, Sighting>()
+    for (const [index, sighting] of found.entries()) {
+      if (sighting === 'lost') return 'lost'
+      sightings.set(all[index]!, sighting)
+    }
+    const now = this.#records.now()
+    const values: Versioned[] = keys.map(key => versioned(sightings.get(key)!.record))
+    const seen = ids.map(({ key, id }) => (sightings.get(key)!.record.ids.get(id) ?? 0) > now)
+    return { sightings, outcome: { values, seen } }
   }
 
   /**
@@ -56,7 +66,7 @@ export class RecordTransactions {
     const { key, value } = write
     const attempt = this.#newAttempt()
     for (;;) {
-      const seen = await this.#found(key, 'writer')
+      const seen = (await this.#settler.settled(key, 'writer')) as Sighting
       const before = versioned(seen.record)
       if (version !== undefined && version !== before.version)
         return { state: 'conflict', key, found: before }
@@ -103,23 +113,5 @@ export class RecordTransactions {
       keys.map(key => this.#settler.again(key, reading.sightings.get(key)!, token)),
     )
     return looks.find(look => 'state' in look) ?? { state: 'committed', versions: [] }
-  }
-
-  async #read({ keys, ids }: ReadSet, looker: Looker): Promise<Reading | 'lost'> {
-    const all = [...new Set([...keys, ...ids.map(({ key }) => key)])]
-    const found = await Promise.all(all.map(key => this.#settler.settled(key, looker)))
-    const sightings = new Map<string, Sighting>()
-    for (const [index, sighting] of found.entries()) {
-      if (sighting === 'lost') return 'lost'
-      sightings.set(all[index]!, sighting)
-    }
-    const now = this.#records.now()
-    const values: Versioned[] = keys.map(key => versioned(sightings.get(key)!.record))
-    const seen = ids.map(({ key, id }) => (sightings.get(key)!.record.ids.get(id) ?? 0) > now)
-    return { sightings, outcome: { values, seen } }
-  }
-
-  async #found(key: string, looker: 'reader' | 'writer'): Promise<Sighting> {
-    return (await this.#settler.settled(key, looker)) as Sighting
   }
 }

@@ -19,7 +19,6 @@ if ARGV[4] == '' then redis.call('SET', KEYS[1], ARGV[3])
 else redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4]) end
 return {ARGV[1], 1}`
 
-/** Numbers the calls of this process. */
 let calls = 0
 
 /**
@@ -35,7 +34,6 @@ export function redisRecords(redis: object, options: RedisRecordsOptions = {}): 
   return new RedisRecords(send, keyPrefix + prefix)
 }
 
-/** Sends a command about a key. */
 type Send = (key: string, args: string[]) => Promise<unknown>
 
 /** The clusters of both packages, as far as they are needed: both find the node by the key. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { limiterTable } from '../../../src/cli/limiters.js'
+import { limiterTable } from '../../../src/cli/ls.js'
 import type { LimiterReport } from '../../../src/index.js'
 
 const second = {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Clock } from '../../../apps/trains/clock.js'
 import { readLines, type Line } from '../../../apps/trains/input/lines.js'
-import { countFilledLines, NdjsonSource } from '../../../apps/trains/input/ndjson-source.js'
+import { countFilledLines, ndjsonSource } from '../../../apps/trains/input/ndjson-source.js'
 import { paced } from '../../../apps/trains/input/pacing.js'
 import { Findings, type Finding } from '../../../apps/trains/input/findings.js'
 import type { TimedMessage } from '../../../apps/trains/input/source.js'
@@ -70,7 +70,7 @@ describe('lines', () => {
 describe('messages as lines of JSON', () => {
   async function read(text: string) {
     const rejected: Finding[] = []
-    const source = new NdjsonSource(
+    const source = ndjsonSource(
       { file: 'in', bytes: pieces(text, 10), total: undefined },
       { rejected: finding => rejected.push(finding), repaired: () => undefined },
     )

@@ -3,15 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { DeadLetterFile } from '../../../apps/trains/dead-letters.js'
-import { Log } from '../../../apps/trains/log/log.js'
-import { LogFile } from '../../../apps/trains/log/log-file.js'
+import { Log, logFile } from '../../../apps/trains/log/log.js'
 import { busiest } from '../../../apps/trains/report/busiest.js'
 import { compareLocations } from '../../../apps/trains/report/comparison.js'
 import { bucketOf, Histogram } from '../../../apps/trains/report/histogram.js'
 import { progressLine } from '../../../apps/trains/report/progress-display.js'
-import { RateMeter, shortDuration } from '../../../apps/trains/report/rate-meter.js'
+import { RateMeter } from '../../../apps/trains/report/rate-meter.js'
 import { exitStatus, type Report } from '../../../apps/trains/report/report.js'
-import { Tally } from '../../../apps/trains/report/tally.js'
 import { verdictOf } from '../../../apps/trains/board/verdict.js'
 import { textReport } from '../../../apps/trains/report/text-report.js'
 
@@ -186,33 +184,6 @@ describe('the comparison', () => {
   })
 })
 
-describe('the tally', () => {
-  const acknowledge = (tally: Tally, ...events: string[]) =>
-    tally.add({
-      kind: 'settled',
-      sequences: events.map(() => 0),
-      events,
-      waits: events.map(() => 0),
-      deadLettered: [],
-    })
-
-  test('counts reported ignored messages, and those that can not have changed anything', () => {
-    const tally = new Tally()
-    acknowledge(tally, 'created', 'moved', 'ignored', 'already applied', 'already applied', 'dead-lettered')
-    // One more change is stored than was reported, so one of the two that were committed before was ignored.
-    expect(tally.ignored([counts(1, 1, 1, 1)])).toBe(2)
-    tally.skip()
-    expect(tally.ignored([counts(1, 1, 1, 1)])).toBe(3)
-    expect(tally.ignored([counts(1, 2, 1, 1)])).toBe(2)
-  })
-
-  test('is not misled by lost updates', () => {
-    const tally = new Tally()
-    acknowledge(tally, 'created', 'moved', 'moved', 'ignored')
-    expect(tally.ignored([counts(0, 0, 1, 1)])).toBe(1)
-  })
-})
-
 describe('durations', () => {
   test('percentiles are accurate to a twentieth', () => {
     const histogram = new Histogram()
@@ -239,15 +210,8 @@ describe('durations', () => {
     expect(meter.rate(8000, 1200)).toBe(100)
   })
 
-  test('are shown with units', () => {
-    expect([0.4, 59.4, 59.6, 200, 7500].map(shortDuration)).toEqual([
-      '0 s',
-      '59 s',
-      '1 min 0 s',
-      '3 min 20 s',
-      '2 h 5 min',
-    ])
-    expect(progressLine(5, 10, 2.4, '2 s')).toBe('5 of 10 messages, 2/s, 2 s left')
+  test('the progress has a rate and the time left', () => {
+    expect(progressLine(5, 10, 2.4, '2.0s')).toBe('5 of 10 messages, 2/s, 2.0s left')
     expect(progressLine(5, undefined, 2.4, '?')).toBe('5 messages, 2/s')
   })
 })
@@ -274,25 +238,10 @@ describe('the log', () => {
     expect([log.writes('info'), log.writes('debug')]).toEqual([true, false])
   })
 
-  test('is written to its file many lines at a time, and is complete after it is closed', () => {
+  test('is appended to its file', () => {
     const path = join(folder, 'log')
-    const file = LogFile.open(path)
-    file.write('one\n')
-    expect(readFileSync(path, 'utf8')).toBe('')
-    const long = `${'x'.repeat(70_000)}\n`
-    file.write(long)
-    expect(readFileSync(path, 'utf8')).toBe(`one\n${long}`)
-    file.write('last\n')
-    file.close()
-    expect(readFileSync(path, 'utf8')).toBe(`one\n${long}last\n`)
-  })
-
-  test('is written after a short time without further lines', async () => {
-    const path = join(folder, 'log')
-    const file = LogFile.open(path)
-    file.write('one\n')
-    await expect.poll(() => readFileSync(path, 'utf8'), { timeout: 5000 }).toBe('one\n')
-    file.close()
+    for (const line of ['one\n', 'two\n']) logFile(path).write(line)
+    expect(readFileSync(path, 'utf8')).toBe('one\ntwo\n')
   })
 })
 

@@ -7,9 +7,8 @@ import { Log } from '../../../apps/trains/log/log.js'
 import type { Message } from '../../../apps/trains/messages/message.js'
 import { registry } from '../../../apps/trains/messages/registry.js'
 import { compareLocations } from '../../../apps/trains/report/comparison.js'
-import { Tally } from '../../../apps/trains/report/tally.js'
 import { SerialResult } from '../../../apps/trains/serial.js'
-import { workerOf } from '../../../apps/trains/supervisor/assignment.js'
+import { workerOf } from '../../../apps/trains/supervisor/routes.js'
 import { planKills } from '../../../apps/trains/supervisor/kill-plan.js'
 import { Kills } from '../../../apps/trains/supervisor/kills.js'
 import { StreamWindow } from '../../../apps/trains/supervisor/stream-window.js'
@@ -56,7 +55,6 @@ function supervise(messages: readonly Message[], wanted: Wanted = {}) {
   const { processes = 3, kills = 0, state = new SharedState(), first = 0 } = wanted
   const workers = wanted.workers ?? new FakeWorkers(state)
   const serial = new SerialResult()
-  const tally = new Tally()
   const order: number[] = []
   const deadLetters: DeadLetter[] = []
   const lines: Record<string, unknown>[] = []
@@ -84,10 +82,7 @@ function supervise(messages: readonly Message[], wanted: Wanted = {}) {
       order.push(sequence)
       if (!deadLettered) serial.apply(message)
     },
-    onAcknowledged: acknowledgement => {
-      tally.add(acknowledgement)
-      events.push(...acknowledgement.events)
-    },
+    onAcknowledged: acknowledgement => events.push(...acknowledgement.events),
     placeOf: message => registry.placeOf(message),
     keepDeadLetter: letter => deadLetters.push(letter),
     log: new Log({ write: line => lines.push(JSON.parse(line) as Record<string, unknown>) }, 'debug'),
@@ -106,7 +101,6 @@ function supervise(messages: readonly Message[], wanted: Wanted = {}) {
     workers,
     state,
     serial,
-    tally,
     order,
     deadLetters,
     lines,
@@ -129,7 +123,6 @@ describe('messages are delivered', () => {
     expect(run.order).toEqual(upTo(messages.length))
     expect(run.differences()).toEqual([])
     expect(run.serial.totals).toEqual({ created: 20, moved: 200, deleted: 20, ignored: 40 })
-    expect(run.tally.ignored(run.locations().values())).toBe(40)
     expect(run.supervisor.acknowledged).toBe(messages.length)
     expect(run.supervisor.redelivered).toBe(0)
     const shares = run.supervisor.perWorker.map(({ messages: done }) => done)
@@ -223,7 +216,6 @@ describe('a worker that dies', () => {
     await run.supervisor.finish()
     expect(run.order).toEqual(upTo(messages.length))
     expect(run.differences()).toEqual([])
-    expect(run.tally.ignored(run.locations().values())).toBe(run.serial.totals.ignored)
     expect(run.killing.done).toHaveLength(6)
     expect(run.workers.revoked).toHaveLength(6)
     expect(run.workers.processes).toHaveLength(9)
@@ -360,7 +352,6 @@ describe('a worker that dies', () => {
           await run.supervisor.finish()
           expect(run.order).toEqual(upTo(messages.length))
           expect(run.differences()).toEqual([])
-          expect(run.tally.ignored(run.locations().values())).toBe(run.serial.totals.ignored)
           expect(state.commits).toHaveLength(messages.length)
         },
       ),

@@ -10,7 +10,6 @@ import { Run } from './run.js'
 import { Busiest, Waits, Workers } from './tables.js'
 import { clock, pace } from './text.js'
 
-/** Shows the page in an element. */
 export function showApp(element: HTMLElement): void {
   document.title = 'Train tracker · Signalbox'
   let changed = (): void => undefined

@@ -18,7 +18,6 @@ interface Properties {
   readonly trains: Trains
 }
 
-/** Shows the map: tracks, stations with their locks, and trains. */
 export function TrainMap({ diagram, locked, trains }: Properties): JSX.Element {
   const figure = useRef<HTMLElement>(null)
   const canvas = useRef<HTMLCanvasElement>(null)

@@ -3,7 +3,6 @@ import { printable } from 'signalbox/reports'
 import type { BusyPlace, Wait, WorkerState } from '../frames.js'
 import { named } from './text.js'
 
-/** Shows the newest waits for locks. */
 export function Waits({ waits }: { readonly waits: readonly Wait[] }): JSX.Element {
   return (
     <section class="waits-list">
@@ -29,7 +28,6 @@ interface WorkersProperties {
   readonly events: readonly string[]
 }
 
-/** Shows the workers with their counts, and their events. */
 export function Workers({ workers, events }: WorkersProperties): JSX.Element {
   return (
     <section class="workers">
@@ -51,7 +49,6 @@ export function Workers({ workers, events }: WorkersProperties): JSX.Element {
   )
 }
 
-/** Shows the locations with the most changes. */
 export function Busiest({ places }: { readonly places: readonly BusyPlace[] }): JSX.Element {
   return (
     <section class="busiest">

@@ -48,7 +48,6 @@ export class Trains {
   #plan: Plan | undefined
   #isDrawing = false
 
-  /** Draws on this canvas, with the positions of this plan. */
   show(canvas: HTMLCanvasElement, plan: Plan): void {
     this.#canvas = canvas
     this.#plan = plan
