@@ -11,7 +11,7 @@ import type {
   RequestStatus,
   SessionInfo,
 } from '../engine/contract.js'
-import { HEARTBEAT_INTERVAL, heartbeatWithin, placeTtl } from '../engine/wait-times.js'
+import { heartbeatWithin, placeTtl } from '../engine/wait-times.js'
 import { RETRY_DELAY } from '../engine/retry-until-expired.js'
 import { UnavailableError, type Holder } from '../base/errors.js'
 import type { ClaimSet } from './claims.js'
