@@ -78,46 +78,13 @@ describe.each([...served, lite])('over $name', ({ name, connect }) => {
     await expect(opened.sql.run('select 1; select 1 / 0')).rejects.toMatchObject({ code: '22012' })
   })
 
-  test('a transaction is committed as a whole, or not at all', async () => {
+  test('statements without values are executed as a whole, or not at all', async () => {
     await using opened = await disposable(connect())
     const { sql } = opened
-    const insert = 'insert into written values ($1::text) returning text'
-    const count = () => sql.query('select count(*)::text from written where text = $1::text', [name])
-    expect(
-      await sql.transaction(async query => [await query(insert, [name]), await query(insert, [name])]),
-    ).toEqual([name, name])
-    expect(await count()).toBe('2')
-    const failed = new Error('the work failed')
-    await expect(
-      sql.transaction(async query => {
-        await query(insert, [name])
-        throw failed
-      }),
-    ).rejects.toThrow(failed.message)
-    await expect(
-      sql.transaction(async query => {
-        await query(insert, [name])
-        await query('select * from nothing', [])
-      }),
-    ).rejects.toMatchObject({ code: '42P01', isUnclear: false })
-    expect(await count()).toBe('2')
-  })
-
-  test('statements do not run in an open transaction of another caller', async () => {
-    await using opened = await disposable(connect())
-    const { sql } = opened
-    const others: Promise<unknown>[] = []
-    await expect(
-      sql.transaction(async query => {
-        await query('select 1', [])
-        others.push(sql.query('insert into written values ($1::text)', [`${name} 2`]))
-        await query('select * from nothing', [])
-      }),
-    ).rejects.toMatchObject({ code: '42P01' })
-    await Promise.all(others)
-    expect(await sql.query('select count(*)::text from written where text = $1::text', [`${name} 2`])).toBe(
-      '1',
-    )
+    const insert = `insert into written values ('${name}') returning text`
+    expect(await sql.run(`${insert}; select set_config('a.b', 'c', true); ${insert}`)).toBe(name)
+    await expect(sql.run(`${insert}; select * from nothing`)).rejects.toMatchObject({ code: '42P01' })
+    expect(await sql.query('select count(*)::text from written where text = $1::text', [name])).toBe('2')
   })
 
   test('messages are received until the caller stops listening', async () => {
@@ -148,31 +115,6 @@ describe.each(served)('over $name', ({ name, connect }) => {
     }
   })
 
-  test('a transaction is committed although its prepared statements are gone', async () => {
-    await using opened = await disposable(connect())
-    const { sql } = opened
-    const text = `${name} prepared`
-    for (let time = 0; time < 3; time++)
-      await sql.transaction(async query => {
-        await query('insert into written values ($1::text)', [text])
-        await query('deallocate all', [])
-      })
-    expect(await sql.query('select count(*)::text from written where text = $1::text', [text])).toBe('3')
-  })
-
-  test('losing a connection within a transaction ends that transaction, and nothing else', async () => {
-    await using opened = await disposable(connect())
-    const lost = opened.sql.transaction(async query => {
-      const pid = await query('select pg_backend_pid()::text', [])
-      const slept = query('select pg_sleep(10)::text', [])
-      setTimeout(() => void terminate(String(pid)), 50)
-      await slept
-    })
-    await expect(lost).rejects.toMatchObject({ isUnclear: false })
-    // An error without a listener, or a write to a closed socket, would occur within this time.
-    await new Promise(resolve => setTimeout(resolve, 100))
-  })
-
   test('a statement whose connection is lost is indeterminate', async () => {
     await using opened = await disposable(connect())
     const slept = opened.sql.query(`select pg_sleep(10)::text, $1::text`, ['to be lost'])
@@ -181,32 +123,9 @@ describe.each(served)('over $name', ({ name, connect }) => {
   })
 })
 
-test('a transaction without a reply is rolled back, and the next ones are executed', async () => {
-  const done = served.map(async ({ name, connect }) => {
-    await using opened = await disposable(connect())
-    const { sql } = opened
-    const late = sql.transaction(async query => {
-      await query('insert into written values ($1::text)', [`${name} late`])
-      await query('select pg_sleep(6)::text', [])
-    })
-    await expect(late, name).rejects.toMatchObject({ message: 'no answer within 5000 ms', isUnclear: false })
-    await new Promise(resolve => setTimeout(resolve, 1500))
-    const count = 'select count(*)::text from written where text = $1::text'
-    expect(await sql.query(count, [`${name} late`]), name).toBe('0')
-  })
-  await Promise.all(done)
-})
-
 async function disposable(opening: Promise<Opened>) {
   const opened = await opening
   return { ...opened, [Symbol.asyncDispose]: opened.close }
-}
-
-async function terminate(pid: string): Promise<void> {
-  const client = new pg.Client(server.address)
-  await client.connect()
-  await client.query('select pg_terminate_backend($1)', [pid])
-  await client.end()
 }
 
 async function terminateSleepers(): Promise<void> {

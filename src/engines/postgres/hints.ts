@@ -106,9 +106,10 @@ export class Hints {
     // The connection may be lost before this call knows it.
     let isLost = false
     let lost = (): unknown => (isLost = true)
+    const channel = channelOf(this.#session)
     const listening = await this.#sql.listen(
-      channelOf(this.#session),
-      message => this.#receive(message),
+      channel,
+      (message, to) => to === channel && this.#receive(message),
       () => lost(),
     )
     if (isLost) throw new SqlError('the connection was lost', undefined, false, undefined)

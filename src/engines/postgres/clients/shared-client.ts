@@ -59,7 +59,6 @@ class SharedClient {
       name: this.#client.name,
       query: (text, values) => run(client => client.query(text, values)),
       run: text => run(client => client.run(text)),
-      transaction: work => run(client => client.transaction(work)),
     }
   }
 
@@ -85,7 +84,7 @@ class SharedClient {
     try {
       const isFirst = this.#connection === undefined
       const connection = await (this.#connection ??= this.#connect(channel))
-      const run = (text: string): Promise<void> => this.#answered(connection, connection.run(text))
+      const run = (text: string): Promise<unknown> => this.#answered(connection, connection.run(text))
       // mutant: later-box-unheard
       if (!isFirst) await run(`listen "${channel}"`)
       // mutant: listens-over-lost-connection
@@ -163,7 +162,7 @@ class SharedConnection {
   readonly query: Query = (text, values) =>
     this.#ask(JSON.stringify([text, values]), () => this.#listening.query(text, values))
 
-  run(text: string): Promise<void> {
+  run(text: string): Promise<unknown> {
     this.#texts.push(text)
     return this.#ask('', () => this.#listening.run(this.#texts.splice(0).join(';')))
   }

@@ -31,7 +31,6 @@ function scene() {
         return text
       },
       run: () => Promise.resolve(),
-      transaction: work => work(text => Promise.resolve(text)),
       listen: (channel, onMessage, onLost) => {
         const statements = [`listen "${channel}"`]
         const connection: Connection = {
