@@ -19,6 +19,9 @@ export type ServerOperation =
   | Exclude<Operation, { readonly type: 'alive' | 'inspect' | 'list' | 'revoke' }>
   | { readonly type: 'revoke'; readonly session: string; readonly rows: readonly string[] }
 
+/** Maximum duration that is sent to the server, in milliseconds: some 3,000 years. */
+export const MAX_DURATION = 1e14
+
 /** The part of an operation that concerns one value. */
 interface ValueArguments {
   readonly role: (typeof ROLES)[keyof typeof ROLES]
@@ -41,7 +44,7 @@ export class CallArguments {
   lease = 0
   ttl = 0
   /** Maximum time until the next check-in of a waiter, in milliseconds. */
-  heartbeat = 0
+  readonly heartbeat = MAX_DURATION
   label = ''
   values: readonly ValueArguments[] = []
   marks: readonly string[] = []
@@ -112,8 +115,6 @@ function isPlain({ mode, key }: ClaimArguments): boolean {
   return mode === MODES.exclusive && key === ''
 }
 
-/** Maximum duration that is sent to the server, in milliseconds: some 3,000 years. */
-export const MAX_DURATION = 1e14
 /** Time after which a watch without renewal ends, in milliseconds. */
 export const WATCH_TTL = 60_000
 /** Characters that are invalid in a PostgreSQL text: NUL, and halves of surrogate pairs. */
@@ -247,7 +248,6 @@ function exclusiveKey(key: string): ClaimArguments {
 function withTerms(args: CallArguments, terms: WaitTerms): CallArguments {
   args.lease = finite(terms.lease)
   args.ttl = terms.wait > 0 ? finite(entryTtl(terms)) : 0
-  args.heartbeat = MAX_DURATION
   return args
 }
 

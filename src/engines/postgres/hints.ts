@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../../base/clock.js'
 import type { Hint } from '../../engine/kit/state-engine.js'
 import { Reconnector } from '../../engine/kit/reconnector.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
-import { arrayText, SqlError, type Listening, type SqlClient } from './clients/sql-client.js'
+import { SqlError, type Listening, type SqlClient } from './clients/sql-client.js'
 import type { Statements } from './statements.js'
 
 /** Maximum time until a box receives its test message, and for the reply of a connection, in milliseconds. */
@@ -234,8 +234,7 @@ export class Hints {
   /** Sends messages, each to one channel. Never rejects: a waiter that misses its hint checks by itself. */
   async #sendNotices(channels: readonly string[], messages: readonly string[]): Promise<void> {
     const { text, values } = this.#statements.sendNotices
-    const args = { channels: arrayText(channels), payloads: arrayText(messages) }
-    await this.#sql.query(text, values(args)).catch(() => undefined)
+    await this.#sql.query(text, values({ channels, payloads: messages })).catch(() => undefined)
   }
 }
 

@@ -14,7 +14,7 @@ import {
 } from '../../engine/limits/reserve-permits.js'
 import { LaneQuery } from './clients/lane-query.js'
 import { Repetition, repeated } from './clients/repetition.js'
-import { arrayText, SqlError, type Query, type SqlClient, type SqlStatements } from './clients/sql-client.js'
+import { SqlError, type Query, type SqlClient, type SqlStatements } from './clients/sql-client.js'
 import { keyOf, rowName } from './names.js'
 import { answerOf, answerText, requestOf, requestText, type PermitRequest } from './permit-requests.js'
 import { ServerClock, type ServerTime } from './server-clock.js'
@@ -183,15 +183,15 @@ export class Limiters {
     const repetitions = jobs.flatMap(({ call }) => call?.repetition ?? [])
     const { decideLimiters } = this.#statements
     const values = decideLimiters.values({
-      wanted: arrayText(rows.map(({ name }) => name)),
-      expected: arrayText(rows.map(({ version }) => version)),
+      wanted: rows.map(({ name }) => name),
+      expected: rows.map(({ version }) => version),
       // The server rejects a time in the future, and answers with its clock.
-      decided: String(isKnown ? Math.floor(time.at) : Number.MAX_SAFE_INTEGER),
-      slack: String(MAX_AGE),
-      contents: arrayText(rows.map(({ content }) => content)),
-      requests: arrayText(rows.map(({ left }) => left)),
-      answers: arrayText(rows.map(({ answers }) => answers)),
-      swept: arrayText(this.#swept),
+      decided: isKnown ? Math.floor(time.at) : Number.MAX_SAFE_INTEGER,
+      slack: MAX_AGE,
+      contents: rows.map(({ content }) => content),
+      requests: rows.map(({ left }) => left),
+      answers: rows.map(({ answers }) => answers),
+      swept: this.#swept,
     })
     const text = await this.#lane.for(repetitions)(decideLimiters.text, values)
     const [isTimely, now, kept, swept] = JSON.parse(text as string) as Answer

@@ -198,8 +198,7 @@ export class PostgresEngine implements Engine {
     const exclusive = request.claims.filter(({ mode }) => mode === 'exclusive')
     const rows = exclusive.map(({ key }) => rowName('lock', key))
     const { text, values } = this.#statements.fence
-    const args = { wanted: arrayText(rows), home: home!, request: request.id, number: String(number) }
-    return (await query(text, values(args))) === 'true'
+    return (await query(text, values({ wanted: rows, home: home!, request: request.id, number }))) === 'true'
   }
 
   leave(): Promise<void> {
@@ -229,7 +228,7 @@ export class PostgresEngine implements Engine {
   async #inspect({ prefix, exact = false }: Inspect): Promise<RequestReport[]> {
     const name = exact ? rowName('lock', prefix) : `lock/${prefix}`
     const { text, values } = this.#statements.inspect
-    const found = await this.#repeated(text, values({ prefix: name, exact: String(exact) }))
+    const found = await this.#repeated(text, values({ prefix: name, exact }))
     const reports = reportsOf(JSON.parse(found as string) as Json).filter(({ key }) => key.startsWith(prefix))
     return reports.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0))
   }
@@ -307,8 +306,8 @@ export class PostgresEngine implements Engine {
       const names = waiting.map(({ claims }) => rowName('lock', claims[0]!.key))
       const ids = waiting.map(({ id }) => id)
       const { text, values } = this.#statements.reservedOrGone
-      const args = { names: arrayText(names), ids: arrayText(ids) }
-      for (const id of JSON.parse((await this.#sql.query(text, values(args))) as string) as readonly string[])
+      const reply = await this.#sql.query(text, values({ names, ids }))
+      for (const id of JSON.parse(reply as string) as readonly string[])
         this.#pass({ type: 'wake', about: id })
     } catch {
       // The next check or sign of life follows.
