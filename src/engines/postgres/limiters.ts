@@ -12,8 +12,7 @@ import {
   type Reserved,
   type ReservePermits,
 } from '../../engine/limits/reserve-permits.js'
-import { LaneQuery } from './clients/lane-query.js'
-import { Repetition, repeated } from './clients/repetition.js'
+import { limited, Repetition, repeated } from './clients/repetition.js'
 import { SqlError, type Query, type SqlClient, type SqlStatements } from './clients/sql-client.js'
 import { keyOf, rowName } from './names.js'
 import { answerOf, answerText, requestOf, requestText, type PermitRequest } from './permit-requests.js'
@@ -85,7 +84,6 @@ type Answer = readonly [isTimely: boolean, now: number, kept: readonly Kept[], s
 export class Limiters {
   readonly #query: Query
   readonly #statements: Statements
-  readonly #lane: LaneQuery
   readonly #clock: Clock
   readonly #serverClock: ServerClock
   readonly #batcher = new TickBatcher<Job>(() => this.#next())
@@ -96,7 +94,6 @@ export class Limiters {
 
   constructor(query: Query, statements: Statements, clock: Clock) {
     this.#query = query
-    this.#lane = new LaneQuery(query, clock)
     this.#statements = statements
     this.#clock = clock
     this.#serverClock = new ServerClock(clock)
@@ -193,7 +190,8 @@ export class Limiters {
       answers: rows.map(({ answers }) => answers),
       swept: this.#swept,
     })
-    const text = await this.#lane.for(repetitions)(decideLimiters.text, values)
+    const query = limited(this.#query, repetitions, this.#clock)
+    const text = await query(decideLimiters.text, values)
     const [isTimely, now, kept, swept] = JSON.parse(text as string) as Answer
     if (!isTimely) this.#serverClock.forget()
     this.#serverClock.observe(now, asked)
