@@ -105,7 +105,7 @@ describe.each([...served, lite])('over $name', ({ name, connect }) => {
   })
 })
 
-describe.each(served)('over $name', ({ name, connect }) => {
+describe.each(served)('over $name', ({ connect }) => {
   test('statements that were prepared on another connection are executed', async () => {
     await using opened = await disposable(connect())
     const { sql } = opened

@@ -128,16 +128,12 @@ export function argumentsOf(operation: ServerOperation): CallArguments {
       return withTerms(reading(ofRequest(KINDS.checkIn, operation.request), operation.read), operation)
     case 'release':
       return ofGrant(KINDS.release, operation)
-    case 'renew': {
-      const args = ofGrant(KINDS.renew, operation)
-      args.lease = finite(operation.lease)
-      return args
-    }
+    case 'renew':
+      return Object.assign(ofGrant(KINDS.renew, operation), { lease: finite(operation.lease) })
     case 'extendOrYield': {
+      const { id, label } = operation.next
       const args = withTerms(ofGrant(KINDS.extendOrYield, operation), operation)
-      args.next = operation.next.id
-      args.label = textOf(operation.next.label)
-      return args
+      return Object.assign(args, { next: id, label: textOf(label) })
     }
     case 'cancel':
       return ofRequest(KINDS.cancel, operation.request)
@@ -146,9 +142,8 @@ export function argumentsOf(operation: ServerOperation): CallArguments {
     case 'sweepExpired':
       return ofClaims(KINDS.sweepExpired, '', operation.keys.map(exclusiveKey))
     case 'forceRelease': {
-      const args = ofClaims(KINDS.forceRelease, '', [exclusiveKey(operation.key)])
-      args.number = operation.number
-      return args
+      const { key, number } = operation
+      return Object.assign(ofClaims(KINDS.forceRelease, '', [exclusiveKey(key)]), { number })
     }
     case 'revoke':
       return ofClaims(KINDS.revoke, operation.session, operation.rows.map(exclusiveRow))
@@ -158,13 +153,9 @@ export function argumentsOf(operation: ServerOperation): CallArguments {
       return ofCommit(operation)
     case 'watch':
     case 'unwatch': {
-      const args = new CallArguments(
-        KINDS[operation.type],
-        rowName('value', operation.key),
-        operation.session,
-      )
-      args.lease = WATCH_TTL
-      return args
+      const { type, key, session } = operation
+      const args = new CallArguments(KINDS[type], rowName('value', key), session)
+      return Object.assign(args, { lease: WATCH_TTL })
     }
   }
 }
@@ -175,15 +166,11 @@ export function textOf(text: string | undefined): string {
 }
 
 function ofRequest(kind: Kind, { id, claims, label }: LockRequest): CallArguments {
-  const args = ofClaims(kind, id, claims.map(claimArguments))
-  args.label = textOf(label)
-  return args
+  return Object.assign(ofClaims(kind, id, claims.map(claimArguments)), { label: textOf(label) })
 }
 
 function ofGrant(kind: Kind, { request, number }: Granted): CallArguments {
-  const args = ofRequest(kind, request)
-  args.number = number
-  return args
+  return Object.assign(ofRequest(kind, request), { number })
 }
 
 function ofClaims(kind: Kind, id: string, claims: readonly ClaimArguments[]): CallArguments {

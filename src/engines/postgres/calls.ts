@@ -115,7 +115,8 @@ export class Calls {
 
 /** Returns the parameters of `decide_one` for an operation. */
 function parametersOfOne(args: CallArguments) {
-  return { ...args, following: args.next, its_label: args.label }
+  const { kind, name, id, next, number, lease, ttl, heartbeat, label } = args
+  return { kind, name, id, following: next, number, lease, ttl, heartbeat, its_label: label }
 }
 
 /** Returns the parameters of `decide` for several operations. */

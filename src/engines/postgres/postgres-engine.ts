@@ -76,7 +76,8 @@ export class PostgresEngine implements Engine {
   readonly #reserving = new Set<Promise<unknown>>()
   readonly #late: LateRequests
   readonly #watched = new Set<string>()
-  readonly #timers = new Set<Timer>()
+  /** The timers of the tasks that are repeated. */
+  readonly #timers = new Map<() => void, Timer>()
   #info: SessionInfo | undefined
   #listener: Listener | undefined
   #isChecking = false
@@ -320,20 +321,11 @@ export class PostgresEngine implements Engine {
   }
 
   #every(period: number, task: () => void): void {
-    let timer: Timer | undefined
-    const set = (): void => {
-      if (timer) this.#timers.delete(timer)
-      timer = this.#clock.after(
-        period,
-        () => {
-          task()
-          set()
-        },
-        false,
-      )
-      this.#timers.add(timer)
+    const run = (): void => {
+      task()
+      this.#every(period, task)
     }
-    set()
+    this.#timers.set(task, this.#clock.after(period, run, false))
   }
 
   /** Renews the watches of this session. */
@@ -346,7 +338,7 @@ export class PostgresEngine implements Engine {
   async #leave(): Promise<void> {
     const hasJoined = this.#listener !== undefined
     this.#listener = undefined
-    for (const timer of this.#timers) timer.cancel()
+    for (const timer of this.#timers.values()) timer.cancel()
     this.#callersCommits.close()
     this.#late.end()
     if (hasJoined) {

@@ -69,13 +69,17 @@ const DECIDE_LIMITERS = {
   swept: 'float8[]',
 } as const
 /** The statements that a box sends to the server. */
-export type Statements = ReturnType<typeof statementsOf>
+export type Statements = ReturnType<typeof statementsIn>
 
 /**
  * Returns the statements of a box. All values and results are text, so that every client passes them on unchanged. Each
  * name has its schema, because the search path may be set by a role or by a transaction of the caller's.
  */
-export function statementsOf(schema: string) {
+export function statementsOf(schema: string): Statements {
+  return statementsIn(schema)
+}
+
+function statementsIn(schema: string) {
   const own = schemaIdentifier(schema)
   const called: string[] = []
   const call = <P extends string>(name: string, parameters: Readonly<Record<P, Type>>): FunctionCall<P> => {

@@ -1,6 +1,6 @@
 import { InvalidArgumentError, shown, UnavailableError } from '../../../base/errors.js'
-import { isNeonHttp, NEON_HTTP } from './neon-http.js'
-import { PG_TEXT, PGLITE_TEXT } from './plain-text.js'
+import { PG_TEXT } from './pg-client.js'
+import { PGLITE_TEXT } from './pglite-client.js'
 import { firstOf, type PostgresSql } from './postgres-client.js'
 import type { Query } from './sql-client.js'
 
@@ -96,4 +96,15 @@ function invalid(what: string): InvalidArgumentError {
   return new InvalidArgumentError(
     `a transaction is a client of pg or PGlite that has begun it, the sql of a transaction of postgres, or an object with query(text, values), not ${what}`,
   )
+}
+
+/** Describes such a client in errors. */
+export const NEON_HTTP = 'the sql of neon(), which sends each statement in an HTTP request, without a session'
+
+/**
+ * Whether a client is a function that `neon` of `@neondatabase/serverless` returns. It resembles the `sql` of a
+ * transaction of `postgres`, but that has no property `transaction`.
+ */
+export function isNeonHttp(client: unknown): boolean {
+  return typeof client === 'function' && 'transaction' in client && !('begin' in client)
 }

@@ -1,9 +1,17 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../../base/clock.js'
 import { answered } from './answered.js'
-import { PG_TEXT } from './plain-text.js'
 import { Preparation } from './preparation.js'
 import { endsConnection, SqlError, type Listening, type Query, type SqlClient } from './sql-client.js'
+
+/**
+ * Options of a statement that return each column as the text that the server sent. The caller may have changed how a
+ * client parses booleans, JSON or text, and the engine's statements all return text.
+ */
+export const PG_TEXT = {
+  rowMode: 'array',
+  types: { getTypeParser: () => (text: string) => text },
+} as const
 
 /** The parts of a `pg` connection that are used; its types may not be installed. */
 export interface PgConnection {
@@ -192,10 +200,7 @@ const names = new Map<string, string>()
 
 /** Returns the name of a prepared statement: the same for all boxes that share a connection. */
 function nameOf(text: string): string {
-  let name = names.get(text)
-  if (name === undefined) {
-    name = `signalbox_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
-    names.set(text, name)
-  }
+  const name = names.get(text) ?? `signalbox_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
+  names.set(text, name)
   return name
 }

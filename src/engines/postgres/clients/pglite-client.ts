@@ -1,7 +1,12 @@
 import type { Clock } from '../../../base/clock.js'
 import { answered } from './answered.js'
-import { PGLITE_TEXT } from './plain-text.js'
 import type { Listening, Query, SqlClient } from './sql-client.js'
+
+/** The OID of the type `text`. */
+const TEXT = 25
+
+/** The same as `PG_TEXT`, for PGlite. */
+export const PGLITE_TEXT = { rowMode: 'array', parsers: { [TEXT]: (text: string) => text } } as const
 
 type Options = typeof PGLITE_TEXT
 interface Result {
