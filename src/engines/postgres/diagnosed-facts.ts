@@ -3,6 +3,7 @@ import { systemClock } from '../../base/clock.js'
 import type { ClockFacts } from '../../engine/kit/clock-findings.js'
 import type { SqlClient } from './clients/sql-client.js'
 import { queryCatalogs, schemaState, type SchemaState } from './schema-state.js'
+import { statementsOf } from './statements.js'
 
 /** Facts that a server reports to any user. */
 interface ServerFacts {
@@ -96,20 +97,17 @@ export async function postgresFacts(sql: SqlClient, schema: string): Promise<Pos
   const server = JSON.parse(await queryCatalogs(sql, serverQuery(schema))) as ServerFacts
   return {
     ...server,
-    ...(await clockOf(sql)),
+    ...(await clockOf(sql, schema)),
     schema,
     state: await schemaState(sql, schema),
     receivesNotify: server.isStandby ? undefined : await receivesOwnMessage(sql),
   }
 }
 
-async function clockOf(sql: SqlClient): Promise<ClockFacts> {
+async function clockOf(sql: SqlClient, schema: string): Promise<ClockFacts> {
   const begun = systemClock.now()
   const before = Date.now()
-  const time = await sql.query(
-    'select (extract(epoch from pg_catalog.clock_timestamp()))::pg_catalog.text',
-    [],
-  )
+  const time = await sql.query(statementsOf(schema).clock, [])
   const uncertainty = systemClock.now() - begun
   return { ahead: 1000 * Number(time) - (before + uncertainty / 2), uncertainty }
 }
