@@ -136,7 +136,12 @@ export class Lanes {
   }
 
   async #execute(all: readonly Job[]): Promise<void> {
-    const jobs = all.filter(job => !this.#queueIfBlocked(job))
+    const jobs = all.filter(job => {
+      // mutant: blocked-row-overtaken
+      const name = job.args.changed.find(row => this.#blocked.has(row))
+      if (name !== undefined) this.#block(job, name)
+      return name === undefined
+    })
     if (jobs.length === 0) return
     for (const [job, name] of await this.#send(jobs)) this.#block(job, name)
   }
@@ -194,16 +199,7 @@ export class Lanes {
     return blocked
   }
 
-  /** Queues an operation behind those that wait for one of its rows, if there are any. */
-  #queueIfBlocked(job: Job): boolean {
-    // mutant: blocked-row-overtaken
-    if (this.#blocked.size === 0) return false
-    const name = job.args.changed.find(row => this.#blocked.has(row))
-    if (name === undefined) return false
-    this.#block(job, name)
-    return true
-  }
-
+  /** Queues an operation behind those that wait for this row. */
   #block(job: Job, name: string): void {
     const row = this.#blocked.get(name) ?? { name, jobs: [], isTried: false }
     this.#blocked.set(name, row)
@@ -231,11 +227,8 @@ export class Lanes {
       const values = [...this.#blocked.values()].filter(row => row !== first && row.name.startsWith('value'))
       if (values.length > 0) await this.#try(values.slice(0, MAX_BATCH))
     }
-    if (this.#blocked.size > 0) {
-      this.#scheduleRetry()
-      return
-    }
-    this.#isRetrying = false
+    if (this.#blocked.size > 0) this.#scheduleRetry()
+    else this.#isRetrying = false
   }
 
   /** Tries the first operation of each row. */

@@ -115,7 +115,7 @@ export class PostgresEngine implements Engine {
     const receiver = {
       onHint: (hint: Hint) => this.#pass(hint),
       onMissed: () => this.#missed(),
-      wantsHints: () => this.#hasUseForHints(),
+      wantsHints: () => this.#watched.size > 0 || this.#requests.all.length > 0,
     }
     this.#hints = new Hints(sql, this.#statements, receiver, clock)
     if (!sql.isEmbedded) this.commitWithin = (commit, transaction) => this.#commitWithin(commit, transaction)
@@ -284,10 +284,6 @@ export class PostgresEngine implements Engine {
   #pass({ type, about }: Hint): void {
     if (type === 'wake') this.#requests.reserved(about)
     this.#listener?.[type](about)
-  }
-
-  #hasUseForHints(): boolean {
-    return this.#watched.size > 0 || this.#requests.all.length > 0
   }
 
   #missed(): void {
