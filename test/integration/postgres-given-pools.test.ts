@@ -167,20 +167,6 @@ test('the HTTP client of Neon is rejected, and the error says what to give', asy
   }
 })
 
-test('an error names a timeout that ends each transaction', async () => {
-  await server.query(
-    'create role hasty login superuser; alter role hasty set idle_in_transaction_session_timeout = 1',
-  )
-  // The delay between statements of a transaction is longer than the timeout.
-  await using proxy = await Proxy.start(server.address.port)
-  proxy.delay = 10
-  const url = server.url.replace('tester@', 'hasty@').replace(`:${server.address.port}`, `:${proxy.port}`)
-  for (const given of [pool(url, 1), kinds[2]!.make(url, 1).client])
-    await expect(open({ postgres: given })).rejects.toMatchObject(
-      failure('UNAVAILABLE', 'idle_in_transaction_session_timeout is 1 ms; set 2000 ms or more'),
-    )
-})
-
 function listenerCounts(emitter: EventEmitter): Record<string, number> {
   return Object.fromEntries(emitter.eventNames().map(name => [String(name), emitter.listenerCount(name)]))
 }

@@ -55,50 +55,24 @@ const lite = {
 }
 
 describe.each([...served, lite])('over $name', ({ name, connect }) => {
-  test('statements do not run in an open transaction of another caller', async () => {
+  test('statements without values are executed as a whole, or not at all', async () => {
     await using opened = await disposable(connect())
     const { sql } = opened
-    const others: Promise<unknown>[] = []
-    await expect(
-      sql.transaction(async query => {
-        await query('select 1', [])
-        others.push(sql.query('insert into written values ($1::text)', [`${name} 2`]))
-        await query('select * from nothing', [])
-      }),
-    ).rejects.toMatchObject({ code: '42P01' })
-    await Promise.all(others)
-    expect(await sql.query('select count(*)::text from written where text = $1::text', [`${name} 2`])).toBe(
-      '1',
-    )
+    const insert = `insert into written values ('${name}') returning text`
+    expect(await sql.run(`${insert}; select set_config('a.b', 'c', true); ${insert}`)).toBe(name)
+    await expect(sql.run(`${insert}; select * from nothing`)).rejects.toMatchObject({ code: '42P01' })
+    expect(await sql.query('select count(*)::text from written where text = $1::text', [name])).toBe('2')
   })
 })
 
-describe.each(served)('over $name', ({ name, connect }) => {
-  test('statements, and transactions, are executed although their prepared statements are gone', async () => {
+describe.each(served)('over $name', ({ connect }) => {
+  test('statements that were prepared on another connection are executed', async () => {
     await using opened = await disposable(connect())
     const { sql } = opened
-    const text = `${name} prepared`
     for (let time = 0; time < 3; time++) {
       expect(await sql.query('select $1::text', ['answer'])).toBe('answer')
       await sql.query('deallocate all', [])
-      await sql.transaction(async query => {
-        await query('insert into written values ($1::text)', [text])
-        await query('deallocate all', [])
-      })
     }
-    expect(await sql.query('select count(*)::text from written where text = $1::text', [text])).toBe('3')
-  })
-
-  test('losing a connection within a transaction ends that transaction, and nothing else', async () => {
-    await using opened = await disposable(connect())
-    const lost = opened.sql.transaction(async query => {
-      const slept = query('select pg_sleep(10)::text', [])
-      void terminateSleepers()
-      await slept
-    })
-    await expect(lost).rejects.toMatchObject({ isUnclear: false })
-    // An error without a listener, or a write to a closed socket, would occur within this time.
-    await new Promise(resolve => setTimeout(resolve, 100))
   })
 
   test('a statement whose connection is lost is indeterminate', async () => {
@@ -107,22 +81,6 @@ describe.each(served)('over $name', ({ name, connect }) => {
     void terminateSleepers()
     await expect(slept).rejects.toMatchObject({ isUnclear: true })
   })
-})
-
-test('a transaction without a reply is rolled back, and the next ones are executed', async () => {
-  const done = served.map(async ({ name, connect }) => {
-    await using opened = await disposable(connect())
-    const { sql } = opened
-    const late = sql.transaction(async query => {
-      await query('insert into written values ($1::text)', [`${name} late`])
-      await query('select pg_sleep(6)::text', [])
-    })
-    await expect(late, name).rejects.toMatchObject({ message: 'no answer within 5000 ms', isUnclear: false })
-    await new Promise(resolve => setTimeout(resolve, 1500))
-    const count = 'select count(*)::text from written where text = $1::text'
-    expect(await sql.query(count, [`${name} late`]), name).toBe('0')
-  })
-  await Promise.all(done)
 })
 
 async function disposable(opening: Promise<Opened>) {

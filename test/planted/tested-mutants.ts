@@ -283,7 +283,7 @@ export const testedMutants: readonly TestedMutant[] = [
   {
     id: 'blocked-row-overtaken',
     description: 'an operation overtakes one that waits for the same row',
-    wrong: 'return false',
+    wrong: 'const name = [].find(() => true)',
     ...inEngine('postgres/lanes'),
     test: 'an operation does not overtake one that waits for the same row',
   },

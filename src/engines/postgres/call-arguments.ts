@@ -12,6 +12,9 @@ export type ServerOperation =
   | Exclude<Operation, { readonly type: 'alive' | 'inspect' | 'list' | 'revoke' }>
   | { readonly type: 'revoke'; readonly session: string; readonly rows: readonly string[] }
 
+/** Maximum duration that is sent to the server, in milliseconds: some 3,000 years. */
+export const MAX_DURATION = 1e14
+
 /** The part of an operation that concerns one value. */
 interface ValueArguments {
   readonly role: (typeof ROLES)[keyof typeof ROLES]
@@ -34,7 +37,7 @@ export class CallArguments {
   lease = 0
   ttl = 0
   /** Maximum time until the next check-in of a waiter, in milliseconds. */
-  heartbeat = 0
+  readonly heartbeat = MAX_DURATION
   label = ''
   values: readonly ValueArguments[] = []
   marks: readonly string[] = []
@@ -105,8 +108,6 @@ function isPlain({ mode, key }: ClaimArguments): boolean {
   return mode === MODES.exclusive && key === ''
 }
 
-/** Maximum duration that is sent to the server, in milliseconds: some 3,000 years. */
-export const MAX_DURATION = 1e14
 /** Time after which a watch without renewal ends, in milliseconds. */
 export const WATCH_TTL = 60_000
 /** Characters that are invalid in a PostgreSQL text: NUL, and halves of surrogate pairs. */
@@ -120,16 +121,12 @@ export function argumentsOf(operation: ServerOperation): CallArguments {
       return withTerms(reading(ofRequest(KINDS.checkIn, operation.request), operation.read), operation)
     case 'release':
       return ofGrant(KINDS.release, operation)
-    case 'renew': {
-      const args = ofGrant(KINDS.renew, operation)
-      args.lease = finite(operation.lease)
-      return args
-    }
+    case 'renew':
+      return Object.assign(ofGrant(KINDS.renew, operation), { lease: finite(operation.lease) })
     case 'extendOrYield': {
+      const { id, label } = operation.next
       const args = withTerms(ofGrant(KINDS.extendOrYield, operation), operation)
-      args.next = operation.next.id
-      args.label = textOf(operation.next.label)
-      return args
+      return Object.assign(args, { next: id, label: textOf(label) })
     }
     case 'cancel':
       return ofRequest(KINDS.cancel, operation.request)
@@ -138,9 +135,8 @@ export function argumentsOf(operation: ServerOperation): CallArguments {
     case 'sweepExpired':
       return ofClaims(KINDS.sweepExpired, '', operation.keys.map(exclusiveKey))
     case 'forceRelease': {
-      const args = ofClaims(KINDS.forceRelease, '', [exclusiveKey(operation.key)])
-      args.number = operation.number
-      return args
+      const { key, number } = operation
+      return Object.assign(ofClaims(KINDS.forceRelease, '', [exclusiveKey(key)]), { number })
     }
     case 'revoke':
       return ofClaims(KINDS.revoke, operation.session, operation.rows.map(exclusiveRow))
@@ -150,13 +146,9 @@ export function argumentsOf(operation: ServerOperation): CallArguments {
       return ofCommit(operation)
     case 'watch':
     case 'unwatch': {
-      const args = new CallArguments(
-        KINDS[operation.type],
-        rowName('value', operation.key),
-        operation.session,
-      )
-      args.lease = WATCH_TTL
-      return args
+      const { type, key, session } = operation
+      const args = new CallArguments(KINDS[type], rowName('value', key), session)
+      return Object.assign(args, { lease: WATCH_TTL })
     }
   }
 }
@@ -167,15 +159,11 @@ export function textOf(text: string | undefined): string {
 }
 
 function ofRequest(kind: Kind, { id, claims, label }: LockRequest): CallArguments {
-  const args = ofClaims(kind, id, claims.map(claimArguments))
-  args.label = textOf(label)
-  return args
+  return Object.assign(ofClaims(kind, id, claims.map(claimArguments)), { label: textOf(label) })
 }
 
 function ofGrant(kind: Kind, { request, number }: Granted): CallArguments {
-  const args = ofRequest(kind, request)
-  args.number = number
-  return args
+  return Object.assign(ofRequest(kind, request), { number })
 }
 
 function ofClaims(kind: Kind, id: string, claims: readonly ClaimArguments[]): CallArguments {
@@ -240,7 +228,6 @@ function exclusiveKey(key: string): ClaimArguments {
 function withTerms(args: CallArguments, terms: WaitTerms): CallArguments {
   args.lease = finite(terms.lease)
   args.ttl = terms.wait > 0 ? finite(entryTtl(terms)) : 0
-  args.heartbeat = MAX_DURATION
   return args
 }
 

@@ -1,6 +1,6 @@
 import type { SessionInfo } from '../../engine/contract.js'
 import { argumentsOf, textOf, type CallArguments, type ServerOperation } from './call-arguments.js'
-import { arrayText, SqlError, type Query } from './clients/sql-client.js'
+import { SqlError, type Query } from './clients/sql-client.js'
 import type { Decided, Json } from './outcomes.js'
 import type { Statements } from './statements.js'
 
@@ -68,20 +68,29 @@ export class Calls {
     const order = orderOf(operations)
     const args = order.places.map(place => operations[place]!.args)
     const durable = operations.some(({ operation }) => operation.type === 'commit')
-    const { isWithin = false, isRetry = false, waits = false } = options
-    const isOne = args.length === 1 && args[0]!.isSimple && !isWithin
+    const { isWithin = false, isRetry = false, waits = false, rowTimeout = ROW_TIMEOUT } = options
+    const { decide, decideOne } = this.#statements
+    const [first] = args
     // The caller's transaction binds its locks in another way, see `fence` of the schema.
     let locked = isWithin ? [] : order.locked
     for (let attempt = 1; ; attempt++) {
       try {
         const isFirst = attempt === 1 && !isWithin && !isRetry && !waits
-        const { decide, decideOne } = this.#statements
+        const sender = { ...this.#sender(), row_timeout: rowTimeout }
         const text =
-          isFirst && isOne
-            ? await query(decideOne.text, this.#valuesOfOne(args[0]!, options))
+          isFirst && args.length === 1 && first!.isSimple
+            ? await query(decideOne.text, decideOne.values({ ...parametersOfOne(first!), ...sender }))
             : await query(
                 decide.text,
-                this.#valuesOf(args, locked, durable, isFirst ? stepsOf(args) : args.map(() => 0), options),
+                decide.values({
+                  ...parametersOf(args),
+                  ...sender,
+                  durable,
+                  within: isWithin,
+                  waits,
+                  locked,
+                  steps: isFirst ? stepsOf(args) : args.map(() => 0),
+                }),
               )
         const [sorted, notices, swept] = JSON.parse(text as string) as Decided
         if (swept) this.#swept = swept
@@ -97,75 +106,47 @@ export class Calls {
     }
   }
 
-  #valuesOfOne(args: CallArguments, { rowTimeout = ROW_TIMEOUT }: CallOptions): string[] {
-    return this.#statements.decideOne.values({
-      ...this.#sender(),
-      row_timeout: String(rowTimeout),
-      kind: String(args.kind),
-      name: args.name,
-      id: args.id,
-      following: args.next,
-      number: String(args.number),
-      lease: String(args.lease),
-      ttl: String(args.ttl),
-      heartbeat: String(args.heartbeat),
-      its_label: args.label,
-    })
-  }
-
-  #valuesOf(
-    args: readonly CallArguments[],
-    locked: readonly string[],
-    durable: boolean,
-    steps: readonly number[],
-    { isWithin = false, rowTimeout = ROW_TIMEOUT, waits = false }: CallOptions,
-  ): string[] {
-    const claims = args.flatMap((each, index) => each.claims.map(claim => ({ ...claim, of: index + 1 })))
-    const values = args.flatMap((each, index) => each.values.map(value => ({ ...value, of: index + 1 })))
-    const marks = args.flatMap((each, index) => each.marks.map(mark => ({ mark, of: index + 1 })))
-    return this.#statements.decide.values({
-      ...this.#sender(),
-      durable: String(durable),
-      within: String(isWithin),
-      row_timeout: String(rowTimeout),
-      waits: String(waits),
-      locked: arrayText(locked),
-      kinds: arrayText(args.map(({ kind }) => kind)),
-      names: arrayText(args.map(({ name }) => name)),
-      ids: arrayText(args.map(({ id }) => id)),
-      nexts: arrayText(args.map(({ next }) => next)),
-      numbers: arrayText(args.map(({ number }) => number)),
-      leases: arrayText(args.map(({ lease }) => lease)),
-      ttls: arrayText(args.map(({ ttl }) => ttl)),
-      heartbeats: arrayText(args.map(({ heartbeat }) => heartbeat)),
-      labels: arrayText(args.map(({ label }) => label)),
-      steps: arrayText(steps),
-      claim_of: arrayText(claims.map(({ of }) => of)),
-      claim_names: arrayText(claims.map(({ name }) => name)),
-      claim_modes: arrayText(claims.map(({ mode }) => mode)),
-      claim_permits: arrayText(claims.map(({ permits }) => permits)),
-      claim_maxima: arrayText(claims.map(({ max }) => max)),
-      claim_keys: arrayText(claims.map(({ key }) => key)),
-      value_of: arrayText(values.map(({ of }) => of)),
-      value_roles: arrayText(values.map(({ role }) => role)),
-      value_names: arrayText(values.map(({ name }) => name)),
-      value_versions: arrayText(values.map(({ version }) => version)),
-      contents: arrayText(values.map(({ content }) => content)),
-      mark_of: arrayText(marks.map(({ of }) => of)),
-      marks: arrayText(marks.map(({ mark }) => mark)),
-    })
-  }
-
   /** The arguments that are the same for all calls of the box. */
-  #sender(): Readonly<Record<'session' | 'host' | 'pid' | 'label' | 'swept', string>> {
+  #sender() {
     const { session, host, pid, label } = this.#own()
-    return {
-      session,
-      host: textOf(host),
-      pid: String(pid),
-      label: textOf(label),
-      swept: arrayText(this.#swept),
-    }
+    return { session, host: textOf(host), pid, label: textOf(label), swept: this.#swept }
+  }
+}
+
+/** Returns the parameters of `decide_one` for an operation. */
+function parametersOfOne(args: CallArguments) {
+  const { kind, name, id, next, number, lease, ttl, heartbeat, label } = args
+  return { kind, name, id, following: next, number, lease, ttl, heartbeat, its_label: label }
+}
+
+/** Returns the parameters of `decide` for several operations. */
+function parametersOf(args: readonly CallArguments[]) {
+  const claims = args.flatMap((each, index) => each.claims.map(claim => ({ ...claim, of: index + 1 })))
+  const values = args.flatMap((each, index) => each.values.map(value => ({ ...value, of: index + 1 })))
+  const marks = args.flatMap((each, index) => each.marks.map(mark => ({ mark, of: index + 1 })))
+  return {
+    kinds: args.map(({ kind }) => kind),
+    names: args.map(({ name }) => name),
+    ids: args.map(({ id }) => id),
+    nexts: args.map(({ next }) => next),
+    numbers: args.map(({ number }) => number),
+    leases: args.map(({ lease }) => lease),
+    ttls: args.map(({ ttl }) => ttl),
+    heartbeats: args.map(({ heartbeat }) => heartbeat),
+    labels: args.map(({ label }) => label),
+    claim_of: claims.map(({ of }) => of),
+    claim_names: claims.map(({ name }) => name),
+    claim_modes: claims.map(({ mode }) => mode),
+    claim_permits: claims.map(({ permits }) => permits),
+    claim_maxima: claims.map(({ max }) => max),
+    claim_keys: claims.map(({ key }) => key),
+    value_of: values.map(({ of }) => of),
+    value_roles: values.map(({ role }) => role),
+    value_names: values.map(({ name }) => name),
+    value_versions: values.map(({ version }) => version),
+    contents: values.map(({ content }) => content),
+    mark_of: marks.map(({ of }) => of),
+    marks: marks.map(({ mark }) => mark),
   }
 }
 

@@ -2,9 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { systemClock } from '../../base/clock.js'
 import type { ClockFacts } from '../../engine/kit/clock-findings.js'
 import type { SqlClient } from './clients/sql-client.js'
-import { withSafePath } from './provide-schema.js'
-import { lackingRights } from './rights.js'
-import { schemaState, type SchemaState } from './schema-state.js'
+import { queryCatalogs, schemaState, type SchemaState } from './schema-state.js'
 import { statementsOf } from './statements.js'
 
 /** Facts that a server reports to any user. */
@@ -35,8 +33,6 @@ interface ServerFacts {
 export interface PostgresFacts extends ServerFacts, ClockFacts {
   readonly schema: string
   readonly state: SchemaState
-  /** The rights on existing objects of the schema that the user lacks. */
-  readonly lacking: readonly string[]
   /** Whether a box receives NOTIFY; undefined on a standby, which can't send it. */
   readonly receivesNotify: boolean | undefined
 }
@@ -44,7 +40,7 @@ export interface PostgresFacts extends ServerFacts, ClockFacts {
 /** Maximum time to wait for the doctor's own message, in milliseconds. */
 const MESSAGE_TIMEOUT = 3000
 
-const SERVER = `
+const serverQuery = (schema: string): string => `
   with long as (
     select a.pid, a.usename, a.state, clock_timestamp() - a.xact_start as age, a.xact_start is null as is_hidden
       from pg_stat_activity a
@@ -78,18 +74,18 @@ const SERVER = `
     'hiddenTransactions', (select count(*) from long where is_hidden),
     'rows', (
       select json_build_object('live', t.n_live_tup, 'dead', t.n_dead_tup)
-        from pg_stat_user_tables t where t.schemaname = $1::text and t.relname = 'data'
+        from pg_stat_user_tables t where t.schemaname = '${schema}' and t.relname = 'data'
     ),
     'unpinned', (
       select coalesce(json_agg(p.proname order by p.proname), '[]')
         from pg_proc p join pg_namespace n on n.oid = p.pronamespace join pg_language l on l.oid = p.prolang
-        where n.nspname = $1::text and l.lanname = 'plpgsql'
+        where n.nspname = '${schema}' and l.lanname = 'plpgsql'
           and not exists (select from unnest(p.proconfig) c where starts_with(c, 'search_path=pg_catalog'))
     ),
     'neverVacuumed', (
       select coalesce(json_agg(c.relname order by c.relname), '[]')
         from pg_class c join pg_namespace n on n.oid = c.relnamespace
-        where n.nspname = $1::text and exists (
+        where n.nspname = '${schema}' and exists (
           select from pg_options_to_table(c.reloptions) o
             where o.option_name = 'autovacuum_enabled' and not o.option_value::boolean
         )
@@ -98,32 +94,20 @@ const SERVER = `
 
 /** Collects facts about a server and a schema. Changes nothing. @throws SqlError */
 export async function postgresFacts(sql: SqlClient, schema: string): Promise<PostgresFacts> {
-  const [server, state, lacking] = await withSafePath(
-    sql,
-    async query =>
-      [
-        JSON.parse((await query(SERVER, [schema])) as string) as ServerFacts,
-        await schemaState(query, schema, statementsOf(schema).called),
-        await lackingRights(query, schema),
-      ] as const,
-  )
+  const server = JSON.parse(await queryCatalogs(sql, serverQuery(schema))) as ServerFacts
   return {
     ...server,
-    ...(await clockOf(sql)),
+    ...(await clockOf(sql, schema)),
     schema,
-    state,
-    lacking,
+    state: await schemaState(sql, schema),
     receivesNotify: server.isStandby ? undefined : await receivesOwnMessage(sql),
   }
 }
 
-async function clockOf(sql: SqlClient): Promise<ClockFacts> {
+async function clockOf(sql: SqlClient, schema: string): Promise<ClockFacts> {
   const begun = systemClock.now()
   const before = Date.now()
-  const time = await sql.query(
-    'select (extract(epoch from pg_catalog.clock_timestamp()))::pg_catalog.text',
-    [],
-  )
+  const time = await sql.query(statementsOf(schema).clock, [])
   const uncertainty = systemClock.now() - begun
   return { ahead: 1000 * Number(time) - (before + uncertainty / 2), uncertainty }
 }

@@ -19,7 +19,8 @@ export function postgresFindings(facts: PostgresFacts): Finding[] {
 
 /** Returns problems that prevent a box from being opened or used safely. */
 function usability(facts: PostgresFacts): (Finding | false)[] {
-  const { version, schema, state, lacking, unpinned, isStandby, encoding } = facts
+  const { version, schema, state, unpinned, isStandby, encoding } = facts
+  const { lacking, untrusted } = state
   const use = useOf(state)
   return [
     Number.parseInt(version, 10) < MIN_SERVER && {
@@ -28,10 +29,10 @@ function usability(facts: PostgresFacts): (Finding | false)[] {
       how: `the server is PostgreSQL ${version}, which Signalbox does not support`,
       fix: `use PostgreSQL ${MIN_SERVER} or later`,
     },
-    state.untrusted !== undefined && {
+    untrusted !== null && {
       id: 'untrusted-schema',
       promises: [],
-      how: `the schema ${schema} is not safe, so \`open\` fails: ${state.untrusted}`,
+      how: `the schema ${schema} is not safe, so \`open\` fails: ${untrusted}`,
       fix: trustAdvice('schema'),
     },
     use === 'refuse' && {

@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../../base/clock.js'
 import type { Hint } from '../../engine/kit/state-engine.js'
 import { Reconnector } from '../../engine/kit/reconnector.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
-import { arrayText, SqlError, type Listening, type SqlClient } from './clients/sql-client.js'
+import { SqlError, type Listening, type SqlClient } from './clients/sql-client.js'
 import type { Statements } from './statements.js'
 
 /** Maximum time until a box receives its test message, and for the reply of a connection, in milliseconds. */
@@ -106,9 +106,10 @@ export class Hints {
     // The connection may be lost before this call knows it.
     let isLost = false
     let lost = (): unknown => (isLost = true)
+    const channel = channelOf(this.#session)
     const listening = await this.#sql.listen(
-      channelOf(this.#session),
-      message => this.#receive(message),
+      channel,
+      (message, to) => to === channel && this.#receive(message),
       () => lost(),
     )
     if (isLost) throw new SqlError('the connection was lost', undefined, false, undefined)
@@ -233,8 +234,7 @@ export class Hints {
   /** Sends messages, each to one channel. Never rejects: a waiter that misses its hint checks by itself. */
   async #sendNotices(channels: readonly string[], messages: readonly string[]): Promise<void> {
     const { text, values } = this.#statements.sendNotices
-    const args = { channels: arrayText(channels), payloads: arrayText(messages) }
-    await this.#sql.query(text, values(args)).catch(() => undefined)
+    await this.#sql.query(text, values({ channels, payloads: messages })).catch(() => undefined)
   }
 }
 

@@ -4,8 +4,7 @@ import { mayRepeat, showsOutcome } from '../../engine/kit/repetition.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { argumentsOf, type ServerOperation } from './call-arguments.js'
 import type { CallOptions, Calls, ServerCall } from './calls.js'
-import { LaneQuery } from './clients/lane-query.js'
-import { Repetition } from './clients/repetition.js'
+import { limited, Repetition } from './clients/repetition.js'
 import { SqlError, type Query } from './clients/sql-client.js'
 import { lockedRow, outcomeOf, type Json, type Notice } from './outcomes.js'
 
@@ -57,6 +56,7 @@ interface LockedRow {
  */
 export class Lanes {
   readonly #calls: Calls
+  readonly #query: Query
   readonly #clock: Clock
   readonly #listener: LanesListener
   readonly #main: TickBatcher<Job>
@@ -66,18 +66,17 @@ export class Lanes {
   #took = 0
   /** The locked rows by name. The next row to wait for comes first. */
   readonly #blocked = new Map<string, LockedRow>()
-  readonly #blockedQuery: LaneQuery
   #isRetrying = false
 
   constructor(calls: Calls, query: Query, clock: Clock, listener: LanesListener) {
     this.#calls = calls
+    this.#query = query
     this.#clock = clock
     this.#listener = listener
     const lane = (): TickBatcher<Job> => {
-      const its = new LaneQuery(query, clock)
       const batcher: TickBatcher<Job> = new TickBatcher(async () => {
         const begun = clock.now()
-        await this.#execute(batcher.take(MAX_BATCH), its)
+        await this.#execute(batcher.take(MAX_BATCH))
         if (batcher === this.#main) this.#took = clock.now() - begun
       })
       return batcher
@@ -85,7 +84,6 @@ export class Lanes {
     this.#main = lane()
     this.#renewals = lane()
     this.#claims = Array.from({ length: CLAIM_LANES }, lane)
-    this.#blockedQuery = new LaneQuery(query, clock)
   }
 
   /** Sends an operation. Rejects with a SqlError. @param isClaim whether its request is probably reserved */
@@ -137,24 +135,26 @@ export class Lanes {
     return undefined
   }
 
-  async #execute(all: readonly Job[], lane: LaneQuery): Promise<void> {
-    const jobs = all.filter(job => !this.#queueIfBlocked(job))
+  async #execute(all: readonly Job[]): Promise<void> {
+    const jobs = all.filter(job => {
+      // mutant: blocked-row-overtaken
+      const name = job.args.changed.find(row => this.#blocked.has(row))
+      if (name !== undefined) this.#block(job, name)
+      return name === undefined
+    })
     if (jobs.length === 0) return
-    for (const [job, name] of await this.#send(jobs, lane)) this.#block(job, name)
+    for (const [job, name] of await this.#send(jobs)) this.#block(job, name)
   }
 
   /**
    * Sends operations together.
    * @returns the operations whose row another transaction has locked, each with the row's name.
    */
-  async #send(
-    jobs: readonly Job[],
-    lane: LaneQuery,
-    options?: CallOptions,
-  ): Promise<ReadonlyMap<Job, string>> {
+  async #send(jobs: readonly Job[], options?: CallOptions): Promise<ReadonlyMap<Job, string>> {
     const blocked = new Map<Job, string>()
     try {
-      const query = lane.for(jobs.map(({ repetition }) => repetition))
+      const repetitions = jobs.map(({ repetition }) => repetition)
+      const query = limited(this.#query, repetitions, this.#clock)
       const { answers, notices, isNotified } = await this.#calls.decide(jobs, query, options)
       const settled: (() => void)[] = []
       const again: Job[] = []
@@ -173,7 +173,7 @@ export class Lanes {
       if (notified) notified.then(settle, settle)
       else settle()
       if (again.length > 0)
-        for (const [job, name] of await this.#send(again, lane, { ...options, isRetry: true }))
+        for (const [job, name] of await this.#send(again, { ...options, isRetry: true }))
           blocked.set(job, name)
     } catch (error) {
       if (error instanceof SqlError && error.isUnclear)
@@ -183,13 +183,13 @@ export class Lanes {
       const repeated = jobs.filter(job => mayRepeat(job.operation) && job.repetition.follows(error))
       if (repeated.length > 0) {
         for (const job of jobs) if (!repeated.includes(job)) job.reject(error)
-        return this.#send(repeated, lane, options)
+        return this.#send(repeated, options)
       }
       const isRefused = error instanceof SqlError && error.code !== undefined && !error.isUnclear
       if (isRefused && jobs.length > 1)
         // The server rejected all of them because of one. Send each by itself.
         for (const job of jobs)
-          for (const [its, name] of await this.#send([job], lane, options)) blocked.set(its, name)
+          for (const [its, name] of await this.#send([job], options)) blocked.set(its, name)
       else
         for (const job of jobs) {
           if (error instanceof SqlError && error.code === ROW_IS_LOCKED) blocked.set(job, job.args.name)
@@ -199,16 +199,7 @@ export class Lanes {
     return blocked
   }
 
-  /** Queues an operation behind those that wait for one of its rows, if there are any. */
-  #queueIfBlocked(job: Job): boolean {
-    // mutant: blocked-row-overtaken
-    if (this.#blocked.size === 0) return false
-    const name = job.args.changed.find(row => this.#blocked.has(row))
-    if (name === undefined) return false
-    this.#block(job, name)
-    return true
-  }
-
+  /** Queues an operation behind those that wait for this row. */
   #block(job: Job, name: string): void {
     const row = this.#blocked.get(name) ?? { name, jobs: [], isTried: false }
     this.#blocked.set(name, row)
@@ -236,11 +227,8 @@ export class Lanes {
       const values = [...this.#blocked.values()].filter(row => row !== first && row.name.startsWith('value'))
       if (values.length > 0) await this.#try(values.slice(0, MAX_BATCH))
     }
-    if (this.#blocked.size > 0) {
-      this.#scheduleRetry()
-      return
-    }
-    this.#isRetrying = false
+    if (this.#blocked.size > 0) this.#scheduleRetry()
+    else this.#isRetrying = false
   }
 
   /** Tries the first operation of each row. */
@@ -251,7 +239,7 @@ export class Lanes {
       return job ? [{ row, job }] : []
     })
     const jobs = tried.map(({ job }) => job)
-    const blocked = jobs.length > 0 ? await this.#send(jobs, this.#blockedQuery, options) : undefined
+    const blocked = jobs.length > 0 ? await this.#send(jobs, options) : undefined
     for (const { row, job } of tried) {
       row.isTried = false
       const isOver = this.#clock.now() >= job.until

@@ -8,9 +8,8 @@ import { groupedBy } from '../../base/grouped.js'
 import { reportOf, type KeptLimiter } from '../../engine/limits/report.js'
 import { reservePermits, type LimiterState } from '../../engine/limits/reserve-permits.js'
 import type { Reserved, ReservePermits } from '../../engine/limits/reservation.js'
-import { LaneQuery } from './clients/lane-query.js'
-import { Repetition, repeated } from './clients/repetition.js'
-import { arrayText, SqlError, type Query, type SqlClient, type SqlStatements } from './clients/sql-client.js'
+import { limited, Repetition, repeated } from './clients/repetition.js'
+import { SqlError, type Query, type SqlClient, type SqlStatements } from './clients/sql-client.js'
 import { keyOf, rowName } from './names.js'
 import { answerOf, answerText, requestOf, requestText, type PermitRequest } from './permit-requests.js'
 import { ServerClock, type ServerTime } from './server-clock.js'
@@ -81,18 +80,14 @@ type Answer = readonly [isTimely: boolean, now: number, kept: readonly Kept[], s
 export class Limiters {
   readonly #query: Query
   readonly #statements: Statements
-  readonly #lane: LaneQuery
   readonly #clock: Clock
   readonly #serverClock: ServerClock
   readonly #batcher = new TickBatcher<Job>(() => this.#next())
   readonly #seen = new Map<string, Seen>()
-  /** Limiters that are decided by statements of their own, because a row in a common one was locked. */
-  readonly #apart = new Set<string>()
   #swept: readonly number[] = [0, 0]
 
   constructor(query: Query, statements: Statements, clock: Clock) {
     this.#query = query
-    this.#lane = new LaneQuery(query, clock)
     this.#statements = statements
     this.#clock = clock
     this.#serverClock = new ServerClock(clock)
@@ -122,21 +117,17 @@ export class Limiters {
   }
 
   async #next(): Promise<void> {
-    const jobs = this.#batcher.take(MAX_BATCH)
-    const together = groupedBy(jobs, ({ limiter }) => (this.#apart.has(limiter) ? limiter : undefined))
-    await Promise.all([...together.values()].map(its => this.#execute(its)))
+    await this.#execute(this.#batcher.take(MAX_BATCH))
   }
 
   async #execute(jobs: readonly Job[]): Promise<void> {
-    const limiters = new Set(jobs.map(({ limiter }) => limiter))
     try {
       await this.#attempt(jobs)
     } catch (error) {
       const isLocked = error instanceof SqlError && error.code === LOCKED
+      const apart = groupedBy(jobs, ({ limiter }) => limiter)
       // The other limiters must not fail with the one whose row is locked.
-      const isApart = isLocked && limiters.size > 1
-      for (const limiter of limiters) this.#apart[isApart ? 'add' : 'delete'](limiter)
-      if (isApart) this.#batcher.putBack(jobs)
+      if (isLocked && apart.size > 1) await Promise.all([...apart.values()].map(its => this.#execute(its)))
       else if (error instanceof SqlError && error.isUndone) this.#again(jobs)
       else this.#failed(jobs, error)
     }
@@ -179,17 +170,18 @@ export class Limiters {
     const repetitions = jobs.flatMap(({ call }) => call?.repetition ?? [])
     const { decideLimiters } = this.#statements
     const values = decideLimiters.values({
-      wanted: arrayText(rows.map(({ name }) => name)),
-      expected: arrayText(rows.map(({ version }) => version)),
+      wanted: rows.map(({ name }) => name),
+      expected: rows.map(({ version }) => version),
       // The server rejects a time in the future, and answers with its clock.
-      decided: String(isKnown ? Math.floor(time.at) : Number.MAX_SAFE_INTEGER),
-      slack: String(MAX_AGE),
-      contents: arrayText(rows.map(({ content }) => content)),
-      requests: arrayText(rows.map(({ left }) => left)),
-      answers: arrayText(rows.map(({ answers }) => answers)),
-      swept: arrayText(this.#swept),
+      decided: isKnown ? Math.floor(time.at) : Number.MAX_SAFE_INTEGER,
+      slack: MAX_AGE,
+      contents: rows.map(({ content }) => content),
+      requests: rows.map(({ left }) => left),
+      answers: rows.map(({ answers }) => answers),
+      swept: this.#swept,
     })
-    const text = await this.#lane.for(repetitions)(decideLimiters.text, values)
+    const query = limited(this.#query, repetitions, this.#clock)
+    const text = await query(decideLimiters.text, values)
     const [isTimely, now, kept, swept] = JSON.parse(text as string) as Answer
     if (!isTimely) this.#serverClock.forget()
     this.#serverClock.observe(now, asked)
@@ -249,7 +241,6 @@ export class Limiters {
       return request ? [{ since, id, request }] : []
     })
     if (isKept) {
-      this.#apart.delete(limiter)
       this.#remember(limiter, { version, state, isBehind: false, requests })
       const calls = jobs.flatMap(({ call }) => call ?? [])
       for (const [index, call] of calls.entries()) call.resolve(reservations[index]!)

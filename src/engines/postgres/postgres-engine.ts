@@ -76,7 +76,8 @@ export class PostgresEngine implements Engine {
   readonly #reserving = new Set<Promise<unknown>>()
   readonly #late: LateRequests
   readonly #watched = new Set<string>()
-  readonly #timers = new Set<Timer>()
+  /** The timers of the tasks that are repeated. */
+  readonly #timers = new Map<() => void, Timer>()
   #info: SessionInfo | undefined
   #listener: Listener | undefined
   #isChecking = false
@@ -114,7 +115,7 @@ export class PostgresEngine implements Engine {
     const receiver = {
       onHint: (hint: Hint) => this.#pass(hint),
       onMissed: () => this.#missed(),
-      wantsHints: () => this.#hasUseForHints(),
+      wantsHints: () => this.#watched.size > 0 || this.#requests.all.length > 0,
     }
     this.#hints = new Hints(sql, this.#statements, receiver, clock)
     if (!sql.isEmbedded) this.commitWithin = (commit, transaction) => this.#commitWithin(commit, transaction)
@@ -198,8 +199,7 @@ export class PostgresEngine implements Engine {
     const exclusive = request.claims.filter(({ mode }) => mode === 'exclusive')
     const rows = exclusive.map(({ key }) => rowName('lock', key))
     const { text, values } = this.#statements.fence
-    const args = { wanted: arrayText(rows), home: home!, request: request.id, number: String(number) }
-    return (await query(text, values(args))) === 'true'
+    return (await query(text, values({ wanted: rows, home: home!, request: request.id, number }))) === 'true'
   }
 
   leave(): Promise<void> {
@@ -229,7 +229,7 @@ export class PostgresEngine implements Engine {
   async #inspect({ prefix, exact = false }: Inspect): Promise<RequestReport[]> {
     const name = exact ? rowName('lock', prefix) : `lock/${prefix}`
     const { text, values } = this.#statements.inspect
-    const found = await this.#repeated(text, values({ prefix: name, exact: String(exact) }))
+    const found = await this.#repeated(text, values({ prefix: name, exact }))
     const reports = reportsOf(JSON.parse(found as string) as Json).filter(({ key }) => key.startsWith(prefix))
     return reports.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0))
   }
@@ -286,10 +286,6 @@ export class PostgresEngine implements Engine {
     this.#listener?.[type](about)
   }
 
-  #hasUseForHints(): boolean {
-    return this.#watched.size > 0 || this.#requests.all.length > 0
-  }
-
   #missed(): void {
     // A check that is under way may be older than the missed hints.
     // mutant: missed-during-look
@@ -307,8 +303,8 @@ export class PostgresEngine implements Engine {
       const names = waiting.map(({ claims }) => rowName('lock', claims[0]!.key))
       const ids = waiting.map(({ id }) => id)
       const { text, values } = this.#statements.reservedOrGone
-      const args = { names: arrayText(names), ids: arrayText(ids) }
-      for (const id of JSON.parse((await this.#sql.query(text, values(args))) as string) as readonly string[])
+      const reply = await this.#sql.query(text, values({ names, ids }))
+      for (const id of JSON.parse(reply as string) as readonly string[])
         this.#pass({ type: 'wake', about: id })
     } catch {
       // The next check or sign of life follows.
@@ -321,20 +317,11 @@ export class PostgresEngine implements Engine {
   }
 
   #every(period: number, task: () => void): void {
-    let timer: Timer | undefined
-    const set = (): void => {
-      if (timer) this.#timers.delete(timer)
-      timer = this.#clock.after(
-        period,
-        () => {
-          task()
-          set()
-        },
-        false,
-      )
-      this.#timers.add(timer)
+    const run = (): void => {
+      task()
+      this.#every(period, task)
     }
-    set()
+    this.#timers.set(task, this.#clock.after(period, run, false))
   }
 
   /** Renews the watches of this session. */
@@ -347,7 +334,7 @@ export class PostgresEngine implements Engine {
   async #leave(): Promise<void> {
     const hasJoined = this.#listener !== undefined
     this.#listener = undefined
-    for (const timer of this.#timers) timer.cancel()
+    for (const timer of this.#timers.values()) timer.cancel()
     this.#callersCommits.close()
     this.#late.end()
     if (hasJoined) {

@@ -1,7 +1,6 @@
 import { schemaIdentifier, schemaName } from './postgres-url.js'
-import { SAFE_PATH } from './provide-schema.js'
 import { grantsText } from './rights.js'
-import { schemaText } from './schema.js'
+import { SAFE_PATH, schemaText } from './schema.js'
 
 /**
  * Returns the SQL that creates the schema, followed by the grants for other roles, as comments.

@@ -1,19 +1,11 @@
 import { UnavailableError } from '../../base/errors.js'
-import { READ_ONLY, SqlError, type Query, type SqlStatements } from './clients/sql-client.js'
-import { lackingRights } from './rights.js'
-import { schemaText, useOf } from './schema.js'
+import { READ_ONLY, SqlError, type SqlStatements } from './clients/sql-client.js'
+import { SAFE_PATH, schemaText, useOf } from './schema.js'
 import { schemaState, type SchemaState } from './schema-state.js'
-import { statementsOf } from './statements.js'
 import { trustAdvice } from './untrusted.js'
 
 /** The oldest supported major version of the server. */
 export const MIN_SERVER = 13
-
-/** The search path under which no objects of other roles are found. */
-export const SAFE_PATH = 'pg_catalog, pg_temp'
-
-/** SQLSTATE: the server ended a transaction because of idle_in_transaction_session_timeout. */
-const IDLE_TOO_LONG = '25P03'
 
 /** SQLSTATE: the user lacks a right. */
 const DENIED = '42501'
@@ -30,22 +22,18 @@ export async function provideSchema(sql: SqlStatements, schema: string): Promise
     throw refused(
       `the server ${sql.name} is PostgreSQL ${server}, and Signalbox needs ${MIN_SERVER} or later`,
     )
-  const { called } = statementsOf(schema)
-  const [state, lacking] = await withSafePath(
-    sql,
-    async query => [await schemaState(query, schema, called), await lackingRights(query, schema)] as const,
-  )
+  const state = await schemaState(sql, schema)
   if (state.isStandby) throw new SqlError('the server is a standby', READ_ONLY, false, undefined)
   const refuseUntrusted = ({ user, untrusted }: SchemaState): void => {
-    if (untrusted === undefined) return
+    if (untrusted === null) return
     throw refused(
       `the schema ${schema} of ${sql.name} is not safe for the user ${user}: ${untrusted}. ${trustAdvice('schema')}`,
     )
   }
   refuseUntrusted(state)
-  if (lacking.length > 0)
+  if (state.lacking.length > 0)
     throw refused(
-      `the user of ${sql.name} lacks ${lacking.join(', ')}; \`signalbox schema postgres\` prints the schema and the ` +
+      `the user of ${sql.name} lacks ${state.lacking.join(', ')}; \`signalbox schema postgres\` prints the schema and the ` +
         'rights that are needed',
     )
   const use = useOf(state)
@@ -53,7 +41,7 @@ export async function provideSchema(sql: SqlStatements, schema: string): Promise
   if (use === 'replace') {
     await replaceFunctions(sql, schema, state)
     // Default privileges may have given others rights on the new objects.
-    refuseUntrusted(await withSafePath(sql, query => schemaState(query, schema, called)))
+    refuseUntrusted(await schemaState(sql, schema))
   } else if (state.missing.length > 0)
     throw refused(
       `the schema ${schema} was made by another version of Signalbox, and lacks ${state.missing.join(', ')}; use that ` +
@@ -77,41 +65,4 @@ async function replaceFunctions(sql: SqlStatements, schema: string, state: Schem
       { engine: sql.name, cause: error },
     )
   }
-}
-
-/**
- * Runs statements in one transaction in which names mean built-in objects, no matter who may create objects in the
- * database. A pooler that gives each statement another connection makes it fail.
- */
-export async function withSafePath<T>(sql: SqlStatements, work: (query: Query) => Promise<T>): Promise<T> {
-  try {
-    return await sql.transaction(async query => {
-      // The compiler takes a second for queries on catalogs of many functions, which take some milliseconds without it.
-      const settings =
-        "select pg_catalog.set_config('search_path', $1::pg_catalog.text, true), pg_catalog.set_config('jit', 'off', true)"
-      await query(settings, [SAFE_PATH])
-      return work(query)
-    })
-  } catch (error) {
-    throw (await idleTimeoutOf(sql, error)) ?? error
-  }
-}
-
-/** The shortest timeout that allows for the time between two statements of a distant box, in milliseconds. */
-const MIN_IDLE_TIMEOUT = 2000
-
-/** Returns the error for a transaction whose connection was lost, if the server ends transactions too early. */
-async function idleTimeoutOf(sql: SqlStatements, cause: unknown): Promise<SqlError | undefined> {
-  if (!(cause instanceof SqlError) || (cause.code !== undefined && cause.code !== IDLE_TOO_LONG))
-    return undefined
-  const text = "select setting from pg_catalog.pg_settings where name = 'idle_in_transaction_session_timeout'"
-  const timeout = Number(await sql.query(text, []).catch(() => 0))
-  if (timeout === 0 || timeout >= MIN_IDLE_TIMEOUT) return undefined
-  return new SqlError(
-    `the server ended the transaction between two statements, because idle_in_transaction_session_timeout is ${timeout} ms; ` +
-      `set ${MIN_IDLE_TIMEOUT} ms or more for this user`,
-    IDLE_TOO_LONG,
-    false,
-    cause,
-  )
 }

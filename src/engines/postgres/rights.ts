@@ -1,4 +1,3 @@
-import { arrayText, type Query } from './clients/sql-client.js'
 import { schemaIdentifier } from './postgres-url.js'
 
 /** The rights that the role of a box needs on the tables and the sequence of the schema. */
@@ -27,16 +26,23 @@ export function grantsText(schema: string, role: string): string {
   ].join('\n')
 }
 
-/** Reads only catalogs, which every role may read. So a missing right is reported, and causes no failure. */
-const LACKING = `
-  select json_agg(l.lacking)::text from (
+/**
+ * Returns a query for the rights on existing objects of the schema that the user lacks, such as `select on
+ * signalbox.data`, as JSON. It reads only catalogs, which every role may read. So a missing right is reported, and causes
+ * no failure.
+ */
+export function lackingRights(schema: string): string {
+  const pairs = Object.entries(RIGHTS).flatMap(([object, all]) => all.map(each => `'${object}', '${each}'`))
+  const rights = pairs.map((pair, place) => `(${place}, ${pair})`).join(', ')
+  return `
+  select coalesce(json_agg(l.lacking), '[]') from (
     select 'usage on schema ' || n.nspname from pg_namespace n
-      where n.nspname = $1::text and not has_schema_privilege(n.oid, 'usage')
+      where n.nspname = '${schema}' and not has_schema_privilege(n.oid, 'usage')
     union all
     select string_agg(w.privilege, ', ' order by w.place) || ' on ' || n.nspname || '.' || c.relname
-      from unnest($2::text::text[], $3::text::text[]) with ordinality w(object, privilege, place)
+      from (values ${rights}) w(place, object, privilege)
         join pg_class c on c.relname = w.object
-        join pg_namespace n on n.oid = c.relnamespace and n.nspname = $1::text
+        join pg_namespace n on n.oid = c.relnamespace and n.nspname = '${schema}'
       where not case c.relkind
         when 'S' then has_sequence_privilege(c.oid, w.privilege)
         else has_table_privilege(c.oid, w.privilege)
@@ -44,14 +50,7 @@ const LACKING = `
       group by n.nspname, c.relname
     union all
     select 'execute on function ' || n.nspname || '.' || p.proname
-      from pg_proc p join pg_namespace n on n.oid = p.pronamespace and n.nspname = $1::text
+      from pg_proc p join pg_namespace n on n.oid = p.pronamespace and n.nspname = '${schema}'
       where not has_function_privilege(p.oid, 'execute')
   ) l(lacking)`
-
-/** Returns the rights on existing objects of the schema that the user lacks, such as `select on signalbox.data`. */
-export async function lackingRights(query: Query, schema: string): Promise<readonly string[]> {
-  const pairs = Object.entries(RIGHTS).flatMap(([object, rights]) => rights.map(right => [object, right]))
-  const [objects, privileges] = [pairs.map(([object]) => object!), pairs.map(([, right]) => right!)]
-  const lacking = await query(LACKING, [schema, arrayText(objects), arrayText(privileges)])
-  return (JSON.parse(String(lacking)) as readonly string[] | null) ?? []
 }

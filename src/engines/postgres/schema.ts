@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { schemaIdentifier } from './postgres-url.js'
-import { sqlFiles } from './sql-files.js'
+import { sqlFile } from './sql/sql-file.js'
+import { withConstants } from './sql-constants.js'
 import { trustAdvice, untrustedQuery } from './untrusted.js'
 
 /**
@@ -14,6 +15,9 @@ export const SCHEMA_VERSION = 2
  * unit test compares the hash. A box replaces functions of a lower revision, and uses those of a higher one.
  */
 export const SCHEMA_REVISION = 17
+
+/** The search path under which no objects of other roles are found. */
+export const SAFE_PATH = 'pg_catalog, pg_temp'
 
 /** The version, revision and hash that are recorded in a schema. */
 export interface SchemaStamp {
@@ -78,4 +82,24 @@ comment on function signalbox.version() is 'revision ${SCHEMA_REVISION}, ${schem
   return [guard, ...sqlFiles(), version]
     .join('\n')
     .replaceAll(/\bsignalbox(?=[.;])/g, schemaIdentifier(schema))
+}
+
+/** The names of the files, in the order in which they are run. */
+const NAMES = [
+  'tables',
+  'rows',
+  'upgrade',
+  'lock-table',
+  'values',
+  'simple',
+  'many',
+  'decide',
+  'limiters',
+  'others',
+  'views',
+] as const
+
+/** Returns the SQL of the schema, file by file, for a schema called signalbox. */
+function sqlFiles(): readonly string[] {
+  return NAMES.map(name => withConstants(sqlFile(name)))
 }

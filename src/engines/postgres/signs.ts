@@ -1,5 +1,5 @@
 import type { Alive, SignOutcome } from '../../engine/contract.js'
-import { arrayText, type Query } from './clients/sql-client.js'
+import type { Query } from './clients/sql-client.js'
 import { rowName } from './names.js'
 import type { Statements } from './statements.js'
 
@@ -23,9 +23,9 @@ export async function sendSign(
   const homes = new Set(requests.map(({ claims }) => rowName('lock', claims[0]!.key)))
   const values = alive.values({
     session,
-    ids: arrayText(ids),
-    homes: arrayText([...homes]),
-    names: arrayText([...keys.keys()]),
+    ids,
+    homes: [...homes],
+    names: [...keys.keys()],
   })
   const send = async (): Promise<Reply> => JSON.parse((await query(alive.text, values)) as string) as Reply
   let reply = await send()

@@ -1,10 +1,10 @@
 import { InvalidArgumentError, shown, UnavailableError } from '../../../base/errors.js'
-import { isNeonHttp, NEON_HTTP } from './neon-http.js'
-import { PG_TEXT, PGLITE_TEXT } from './plain-text.js'
+import { PG_TEXT } from './pg-client.js'
+import { PGLITE_TEXT } from './pglite-client.js'
+import { firstOf, type PostgresSql } from './postgres-client.js'
 import type { Query } from './sql-client.js'
 
 type Rows = PromiseLike<{ readonly rows: readonly (readonly unknown[])[] }>
-type Bytes = PromiseLike<readonly (readonly (Uint8Array | null)[])[]>
 
 /** A client of `pg` or of PGlite, the `sql` of a transaction of `postgres`, or an object that runs statements. */
 interface Callers {
@@ -15,8 +15,7 @@ interface Callers {
   exec?: unknown
   /** Present on a client of `pg`. */
   getTypeParser?: unknown
-  /** `raw` returns columns as bytes, regardless of the caller's options. */
-  unsafe?(text: string, values: readonly string[]): { raw(): Bytes }
+  unsafe?: PostgresSql['unsafe']
 }
 
 /** An error, with the properties in which packages keep the error of the server. */
@@ -69,11 +68,7 @@ function asker(callers: Callers): Query {
   if (typeof callers.unsafe === 'function') {
     if ('begin' in callers)
       throw invalid('a client of postgres that has begun no transaction; its begin calls with one')
-    return async (text, values) => {
-      const rows = await callers.unsafe!(text, values).raw()
-      const value = rows[0]?.[0]
-      return value && Buffer.from(value).toString()
-    }
+    return async (text, values) => firstOf(await callers.unsafe!(text, [...values]).raw())
   }
   if (typeof callers.query !== 'function') throw invalid(shown(callers))
   if (typeof callers.exec === 'function')
@@ -101,4 +96,15 @@ function invalid(what: string): InvalidArgumentError {
   return new InvalidArgumentError(
     `a transaction is a client of pg or PGlite that has begun it, the sql of a transaction of postgres, or an object with query(text, values), not ${what}`,
   )
+}
+
+/** Describes such a client in errors. */
+export const NEON_HTTP = 'the sql of neon(), which sends each statement in an HTTP request, without a session'
+
+/**
+ * Whether a client is a function that `neon` of `@neondatabase/serverless` returns. It resembles the `sql` of a
+ * transaction of `postgres`, but that has no property `transaction`.
+ */
+export function isNeonHttp(client: unknown): boolean {
+  return typeof client === 'function' && 'transaction' in client && !('begin' in client)
 }

@@ -4,7 +4,7 @@ import { missingPackage } from '../../../base/missing-package.js'
 import { InvalidArgumentError, shown } from '../../../base/errors.js'
 import { placeName } from '../postgres-url.js'
 import { STATEMENT_TIMEOUT } from './answered.js'
-import { isNeonHttp, NEON_HTTP } from './neon-http.js'
+import { isNeonHttp, NEON_HTTP } from './callers-transaction.js'
 import { LenderPool, type ClientLender } from './client-lender.js'
 import { ownPool, ownSql, type MakeSql, type PgPoolClass, type SqlSettings } from './own-connections.js'
 import { PgClient, type PgConnection, type PgPool } from './pg-client.js'
@@ -12,7 +12,7 @@ import { PGliteClient, type PGlite } from './pglite-client.js'
 import type { PostgresSql } from './postgres-client.js'
 import type { SocketPlace } from './quiet-sockets.js'
 import { chosenOf } from './server-choice.js'
-import { SinglePgClient } from './single-pg-client.js'
+import { PoolOfOne } from './pool-of-one.js'
 import type { SqlClient } from './sql-client.js'
 
 interface Address {
@@ -116,7 +116,8 @@ function overClient(client: ExistingClient, schema: string, clock: Clock): SqlCl
   if (!isConnected) throw unusable('a Client that is not connected; connect it first')
   const status = client.getTransactionStatus?.() ?? 'I'
   if (status !== 'I') throw unusable('a Client that is inside a transaction')
-  return new SinglePgClient(placeName(placeOf(client), schema), client, clock)
+  const pool = new PoolOfOne(client, clock)
+  return new PgClient(placeName(placeOf(client), schema), pool, clock, () => pool.end())
 }
 
 async function besideSql({ options }: ExistingSql, schema: string, clock: Clock): Promise<SqlClient> {

@@ -73,13 +73,10 @@ export function overPostgres(place: PostgresPlace, make: typeof postgres, clock:
   const { user, password, database, applicationName, options, tls } = place.address
   return chosen(place, server => {
     const settings = {
-      ...(user !== undefined && { user }),
-      ...(password !== undefined && { password }),
-      ...(database !== undefined && { database }),
-      connection: {
-        application_name: applicationName ?? usualName(),
-        ...(options !== undefined && { options }),
-      },
+      user,
+      password,
+      database,
+      connection: { application_name: applicationName ?? usualName(), options },
       ssl: tls?.isOptional ? ('prefer' as const) : tls ? tlsOptions(tls, server.host) : false,
     }
     const limit = connectLimit(place.address)

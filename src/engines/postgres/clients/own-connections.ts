@@ -48,9 +48,12 @@ export function ownPool(
     connectionTimeoutMillis: limit,
     allowExitOnIdle: true,
   })
-  // The pool replaces an idle connection that breaks.
+  // The pool replaces an idle connection that breaks. Over one that is in use, the statement fails.
   pool.on('error', () => undefined)
-  if (prepare) pool.on('connect', prepare)
+  pool.on('connect', connection => {
+    connection.on('error', () => undefined)
+    prepare?.(connection)
+  })
   return new PgClient(name, pool, clock, () => pool.end())
 }
 

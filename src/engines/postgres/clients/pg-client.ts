@@ -1,13 +1,22 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../../base/clock.js'
 import { answered } from './answered.js'
-import { PG_TEXT } from './plain-text.js'
 import { Preparation } from './preparation.js'
 import { endsConnection, SqlError, type Listening, type Query, type SqlClient } from './sql-client.js'
 
+/**
+ * Options of a statement that return each column as the text that the server sent. The caller may have changed how a
+ * client parses booleans, JSON or text, and the engine's statements all return text.
+ */
+export const PG_TEXT = {
+  rowMode: 'array',
+  types: { getTypeParser: () => (text: string) => text },
+} as const
+
 /** The parts of a `pg` connection that are used; its types may not be installed. */
 export interface PgConnection {
-  query(statement: PgStatement | string): Promise<{ readonly rows: readonly (readonly unknown[])[] }>
+  /** Several statements in one text, without values, have a result each. */
+  query(statement: PgStatement): Promise<PgResult | readonly PgResult[]>
   on(event: 'notification', listener: NotificationListener): unknown
   on(event: 'error' | 'end', lost: () => void): unknown
   off(event: 'notification', listener: NotificationListener): unknown
@@ -16,9 +25,13 @@ export interface PgConnection {
 
 type NotificationListener = (message: { readonly channel: string; readonly payload?: string }) => void
 
+interface PgResult {
+  readonly rows: readonly (readonly unknown[])[]
+}
+
 interface PgStatement {
   readonly text: string
-  readonly values: readonly string[]
+  readonly values?: readonly string[]
   readonly name?: string
   readonly rowMode: 'array'
   readonly types: { getTypeParser(): (text: string) => string }
@@ -26,8 +39,8 @@ interface PgStatement {
 
 /** A connection lent by a pool. */
 export interface LentConnection extends PgConnection {
-  /** Whether the server had already answered on this connection when it was first lent. */
-  readonly isKnown?: boolean
+  /** Whether it is the caller's only connection, which is lent to several users at once and stays open. */
+  readonly isCallers?: boolean
   /** Lets the process end while the connection is open. */
   unref?(): void
   /** Returns the connection to the pool, or ends it. */
@@ -66,19 +79,13 @@ export class PgClient implements SqlClient {
   }
 
   readonly query: Query = (text, values) =>
-    this.#preparation.around(() =>
-      this.#with(connection => {
-        const name = this.#preparation.isOn ? { name: nameOf(text) } : {}
-        return this.#answered(connection, this.#ask(connection, { text, values, ...name }))
-      }),
-    )
+    this.#preparation.around(prepares => {
+      const name = prepares ? { name: nameOf(text) } : {}
+      return this.#with(connection => this.#answered(connection, ask(connection, { text, values, ...name })))
+    })
 
-  async run(text: string): Promise<void> {
-    await this.#with(connection => this.#answered(connection, connection.query(text)))
-  }
-
-  transaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
-    return this.#with(connection => this.#transactionOver(connection, work))
+  run(text: string): Promise<unknown> {
+    return this.#with(connection => this.#answered(connection, ask(connection, { text }), false))
   }
 
   async listen(
@@ -94,7 +101,6 @@ export class PgClient implements SqlClient {
       isOver = true
       connection.off('notification', notified)
       connection.off('error', broken)
-      connection.off('error', ignore)
       connection.off('end', broken)
       connection.release(true)
     }
@@ -110,7 +116,7 @@ export class PgClient implements SqlClient {
     connection.on('error', broken)
     connection.on('end', broken)
     try {
-      await this.#answered(connection, connection.query(`listen "${channel}"`))
+      await this.#answered(connection, ask(connection, { text: `listen "${channel}"` }))
       connection.unref?.()
       isListening = true
     } catch (error) {
@@ -118,13 +124,12 @@ export class PgClient implements SqlClient {
       throw error
     }
     return {
-      query: (text, values) => this.#ask(connection, { text, values }),
-      run: async text => {
-        await connection.query(text)
-      },
-      stop: () => {
+      query: (text, values) => ask(connection, { text, values }),
+      run: text => ask(connection, { text }),
+      stop: async () => {
+        const staysOpen = !isOver && connection.isCallers
         end()
-        return Promise.resolve()
+        if (staysOpen) await this.run(`unlisten "${channel}"`)
       },
     }
   }
@@ -146,7 +151,6 @@ export class PgClient implements SqlClient {
       isBroken = endsConnection(error)
       throw error
     } finally {
-      connection.off('error', ignore)
       connection.release(isBroken)
     }
   }
@@ -161,9 +165,6 @@ export class PgClient implements SqlClient {
         if (!connection) return reject(error!)
         // The connection comes too late.
         if (!this.#waiting.has(refuse)) return connection.release()
-        // An unhandled `error` event would end the process. It can follow at once, in the same packet as the server's
-        // greeting. The running statement fails as well.
-        connection.on('error', ignore)
         resolve(connection)
       })
     })
@@ -174,52 +175,32 @@ export class PgClient implements SqlClient {
     }
   }
 
-  async #transactionOver<T>(connection: LentConnection, work: (query: Query) => Promise<T>): Promise<T> {
-    await this.#answered(connection, connection.query('begin'), false)
-    let result: T
-    try {
-      // The statements are not prepared, because an error of a pooler would end the transaction. A statement that fails
-      // before the commit has certainly had no effect.
-      result = await work((text, values) =>
-        this.#answered(connection, this.#ask(connection, { text, values }), false),
-      )
-    } catch (error) {
-      if (!endsConnection(error)) await this.#answered(connection, connection.query('rollback'), false)
-      throw error
-    }
-    await this.#answered(connection, connection.query('commit'))
-    return result
-  }
-
   async #answered<T>(connection: LentConnection, answer: Promise<T>, isSent = true): Promise<T> {
-    const isKnown = connection.isKnown === true || this.#known.has(connection)
+    const isKnown = connection.isCallers === true || this.#known.has(connection)
     const result = await answered(answer, this.#clock, isSent, undefined, isKnown ? 'answer' : FIRST_ANSWER)
     this.#known.add(connection)
     return result
   }
+}
 
-  async #ask(connection: PgConnection, statement: Omit<PgStatement, keyof typeof PG_TEXT>): Promise<unknown> {
-    const { rows } = await connection.query({ ...statement, ...PG_TEXT })
-    return rows[0]?.[0]
-  }
+/** Returns the first column of the first row of the last statement. */
+async function ask(
+  connection: PgConnection,
+  statement: Omit<PgStatement, keyof typeof PG_TEXT>,
+): Promise<unknown> {
+  const results = [await connection.query({ ...statement, ...PG_TEXT })].flat()
+  return results.at(-1)!.rows[0]?.[0]
 }
 
 function closed(): SqlError {
   return new SqlError('the box was closed', undefined, false, undefined)
 }
 
-function ignore(): void {
-  // The failure is reported elsewhere.
-}
-
 const names = new Map<string, string>()
 
 /** Returns the name of a prepared statement: the same for all boxes that share a connection. */
 function nameOf(text: string): string {
-  let name = names.get(text)
-  if (name === undefined) {
-    name = `signalbox_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
-    names.set(text, name)
-  }
+  const name = names.get(text) ?? `signalbox_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
+  names.set(text, name)
   return name
 }

@@ -1,21 +1,24 @@
 import type { Clock } from '../../../base/clock.js'
 import { answered } from './answered.js'
-import { PGLITE_TEXT } from './plain-text.js'
 import type { Listening, Query, SqlClient } from './sql-client.js'
 
-interface Statements {
-  query(
-    text: string,
-    values: string[],
-    options: typeof PGLITE_TEXT,
-  ): Promise<{ readonly rows: readonly unknown[] }>
+/** The OID of the type `text`. */
+const TEXT = 25
+
+/** The same as `PG_TEXT`, for PGlite. */
+export const PGLITE_TEXT = { rowMode: 'array', parsers: { [TEXT]: (text: string) => text } } as const
+
+type Options = typeof PGLITE_TEXT
+interface Result {
+  readonly rows: readonly (readonly unknown[])[]
 }
 
 /** The parts of a PGlite that are used; its types may not be installed. */
-export interface PGlite extends Statements {
+export interface PGlite {
   readonly closed: boolean
-  exec(text: string): Promise<unknown>
-  transaction<T>(work: (statements: Statements) => Promise<T>): Promise<T>
+  query(text: string, values: string[], options: Options): Promise<Result>
+  /** Returns the result of each statement. */
+  exec(text: string, options: Options): Promise<readonly Result[]>
   listen(channel: string, onMessage: (message: string) => void): Promise<unknown>
   unlisten(channel: string, onMessage: (message: string) => void): Promise<void>
 }
@@ -33,17 +36,14 @@ export class PGliteClient implements SqlClient {
     this.#clock = clock
   }
 
-  readonly query: Query = (text, values) => this.#answered(this.#ask(this.#pglite, text, values))
-
-  async run(text: string): Promise<void> {
-    await this.#answered(this.#pglite.exec(text))
+  readonly query: Query = async (text, values) => {
+    const { rows } = await this.#answered(this.#pglite.query(text, [...values], PGLITE_TEXT))
+    return rows[0]?.[0]
   }
 
-  transaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
-    const done = this.#pglite.transaction(statements =>
-      work((text, values) => this.#answered(this.#ask(statements, text, values))),
-    )
-    return this.#answered(done)
+  async run(text: string): Promise<unknown> {
+    const results = await this.#answered(this.#pglite.exec(text, PGLITE_TEXT), false)
+    return results.at(-1)?.rows[0]?.[0]
   }
 
   async listen(channel: string, onMessage: (message: string, channel: string) => void): Promise<Listening> {
@@ -62,12 +62,7 @@ export class PGliteClient implements SqlClient {
     return Promise.resolve()
   }
 
-  async #ask(statements: Statements, text: string, values: readonly string[]): Promise<unknown> {
-    const { rows } = await statements.query(text, [...values], PGLITE_TEXT)
-    return (rows[0] as readonly unknown[] | undefined)?.[0]
-  }
-
-  #answered<T>(answer: Promise<T>): Promise<T> {
-    return answered(answer, this.#clock, !this.#pglite.closed)
+  #answered<T>(answer: Promise<T>, isSent = !this.#pglite.closed): Promise<T> {
+    return answered(answer, this.#clock, isSent)
   }
 }

@@ -1,26 +1,14 @@
 import type { Clock } from '../../../base/clock.js'
 import { answered, STATEMENT_TIMEOUT } from './answered.js'
 import { Preparation } from './preparation.js'
-import {
-  endsConnection,
-  isReadOnly,
-  sqlError,
-  type Listening,
-  type Query,
-  type SqlClient,
-} from './sql-client.js'
+import { isReadOnly, type Listening, type Query, type SqlClient } from './sql-client.js'
 
-type Rows = PromiseLike<readonly (readonly (Uint8Array | null)[])[]>
-
-/** Runs statements: a `sql`, or the `sql` of a transaction. */
-interface Statements {
-  /** `raw` returns columns as bytes, regardless of the caller's options. */
-  unsafe(text: string, values?: string[], options?: { prepare: boolean }): Rows & { raw(): Rows }
-}
+type Rows = readonly (readonly (Uint8Array | null)[])[]
 
 /** The parts of a `sql` of the package `postgres` that are used; its types may not be installed. */
-export interface PostgresSql extends Statements {
-  begin(work: (sql: Statements) => Promise<unknown>): Promise<unknown>
+export interface PostgresSql {
+  /** `raw` returns columns as bytes, regardless of the caller's options. */
+  unsafe(text: string, values?: string[], options?: { prepare: boolean }): { raw(): PromiseLike<Rows> }
   end(options: { timeout: number }): Promise<void>
 }
 
@@ -41,45 +29,12 @@ export class PostgresClient implements SqlClient {
   }
 
   readonly query: Query = (text, values) =>
-    this.#preparation.around(() => {
-      const sql = this.#sql
-      return this.#answered(sql, this.#ask(sql, text, values, this.#preparation.isOn))
-    })
+    this.#preparation.around(prepare => this.#answered(sql => this.#ask(sql, text, values, prepare)))
 
-  async run(text: string): Promise<void> {
-    await this.#answered(this.#sql, this.#sql.unsafe(text))
-  }
-
-  async transaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
-    let begun!: (sql: Statements) => void
-    const beginning = new Promise<Statements>(resolve => (begun = resolve))
-    let finish!: (result: Promise<unknown>) => void
-    const finished = new Promise<unknown>(resolve => (finish = resolve))
-    const all = this.#sql
-    const done = all.begin(sql => {
-      begun(sql)
-      return finished
-    })
-    for (const promise of [done, finished]) promise.catch(() => undefined)
-    let last: Promise<unknown> = Promise.resolve()
-    try {
-      const sql = await this.#answered(all, Promise.race([beginning, done as Promise<never>]), false)
-      // The statements are not prepared, because an error of a pooler would end the transaction. A statement that fails
-      // before the commit has certainly had no effect.
-      const result = await work((text, values) => {
-        last = this.#ask(sql, text, values, false)
-        return this.#answered(all, last, false)
-      })
-      // The package commits with a prepared statement. Behind a pooler, that can silently become a rollback.
-      last = Promise.resolve(sql.unsafe('commit and chain'))
-      await this.#answered(all, last)
-      finish(Promise.resolve())
-      return result
-    } catch (error) {
-      finish(this.#toRollBack(last, error))
-      if (!endsConnection(error)) await answered(done, this.#clock).catch(() => undefined)
-      throw error
-    }
+  async run(text: string): Promise<unknown> {
+    const results = await this.#answered(sql => sql.unsafe(text).raw(), false)
+    // Of several statements, it is a list of their rows.
+    return firstOf((results.at(-1) ?? []) as unknown as Rows)
   }
 
   async listen(
@@ -109,7 +64,7 @@ export class PostgresClient implements SqlClient {
       },
     })
     try {
-      await answered(sql.unsafe(`listen "${channel}"`), this.#clock)
+      await answered(sql.unsafe(`listen "${channel}"`).raw(), this.#clock)
       isListening = true
     } catch (error) {
       stop().catch(() => undefined)
@@ -117,9 +72,7 @@ export class PostgresClient implements SqlClient {
     }
     return {
       query: (text, values) => this.#ask(sql, text, values, false),
-      run: async text => {
-        await sql.unsafe(text)
-      },
+      run: text => Promise.resolve(sql.unsafe(text).raw()),
       stop,
     }
   }
@@ -128,27 +81,14 @@ export class PostgresClient implements SqlClient {
     await this.#sql.end({ timeout: 0 })
   }
 
-  /**
-   * Rejects once the last statement has its reply. Then the package rolls back. A rollback over a lost connection would
-   * end the process, so in that case the promise stays pending.
-   */
-  async #toRollBack(last: Promise<unknown>, error: unknown): Promise<void> {
-    await last.catch((failure: unknown) => {
-      if (endsConnection(sqlError(failure, false))) return new Promise(() => undefined)
-      return undefined
-    })
-    throw error
+  async #ask(sql: PostgresSql, text: string, values: readonly string[], prepare: boolean): Promise<unknown> {
+    return firstOf(await sql.unsafe(text, [...values], { prepare }).raw())
   }
 
-  async #ask(sql: Statements, text: string, values: readonly string[], prepare: boolean): Promise<unknown> {
-    const rows = await sql.unsafe(text, [...values], { prepare }).raw()
-    const value = rows[0]?.[0]
-    return value && Buffer.from(value).toString()
-  }
-
-  async #answered<T>(sql: PostgresSql, answer: PromiseLike<T>, isSent = true): Promise<T> {
+  async #answered<T>(ask: (sql: PostgresSql) => PromiseLike<T>, isSent = true): Promise<T> {
+    const sql = this.#sql
     try {
-      return await answered(answer, this.#clock, isSent, () => this.#replace(sql))
+      return await answered(ask(sql), this.#clock, isSent, () => this.#replace(sql))
     } catch (error) {
       // The other connections lead to the same server.
       if (isReadOnly(error)) this.#replace(sql)
@@ -162,4 +102,10 @@ export class PostgresClient implements SqlClient {
     this.#sql = this.#make()
     sql.end({ timeout: STATEMENT_TIMEOUT / 1000 }).catch(() => undefined)
   }
+}
+
+/** Returns the first column of the first row as text. */
+export function firstOf([row]: Rows): string | null | undefined {
+  const value = row?.[0]
+  return value && Buffer.from(value).toString()
 }

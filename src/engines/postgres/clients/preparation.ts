@@ -7,20 +7,16 @@ const MISPLACED = ['26000', '42P05']
 export class Preparation {
   #isOn = true
 
-  get isOn(): boolean {
-    return this.#isOn
-  }
-
   /**
    * Runs the work. If a prepared statement was missing or duplicate, runs it again, and prepares nothing from then on.
    */
-  async around<T>(work: () => Promise<T>): Promise<T> {
+  async around<T>(work: (prepares: boolean) => Promise<T>): Promise<T> {
     try {
-      return await work()
+      return await work(this.#isOn)
     } catch (error) {
       if (!(error instanceof SqlError) || !MISPLACED.includes(error.code!)) throw error
       this.#isOn = false
-      return work()
+      return work(false)
     }
   }
 }

@@ -22,20 +22,12 @@ class ServerChoice implements SqlClient {
 
   readonly query: Query = (text, values) => this.#with(client => client.query(text, values))
 
-  run(text: string): Promise<void> {
+  run(text: string): Promise<unknown> {
     return this.#with(client => client.run(text))
   }
 
-  transaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
-    return this.#with(client => client.transaction(work))
-  }
-
-  listen(
-    channel: string,
-    onMessage: (message: string, channel: string) => void,
-    onLost: () => void,
-  ): Promise<Listening> {
-    return this.#with(client => client.listen(channel, onMessage, onLost))
+  listen(...subscription: Parameters<SqlClient['listen']>): Promise<Listening> {
+    return this.#with(client => client.listen(...subscription))
   }
 
   async close(): Promise<void> {

@@ -5,12 +5,13 @@ export type Query = (text: string, values: readonly string[]) => Promise<unknown
 export interface SqlStatements {
   /** The address without passwords, for messages. */
   readonly name: string
-  /** Runs one statement in a transaction of its own. Rejects with a {@link SqlError}. */
+  /** Runs one statement in a transaction of its own. Rejects with a {@link SqlError}, as `run` does. */
   readonly query: Query
-  /** Runs several statements in one transaction, which is rolled back if `work` fails. */
-  transaction<T>(work: (query: Query) => Promise<T>): Promise<T>
-  /** Runs statements without values in one transaction. */
-  run(text: string): Promise<void>
+  /**
+   * Runs several statements without values, in one round trip and one transaction. It must be harmless to execute them
+   * twice. Returns the first column of the first row of the last one.
+   */
+  run(text: string): Promise<unknown>
 }
 
 /** A client of PostgreSQL, as the engine uses it. */
@@ -49,7 +50,7 @@ export interface Listening {
   /** Runs a statement over the connection that listens. It has no limit of its own. */
   readonly query: Query
   /** Runs statements without values over it in one transaction. */
-  run(text: string): Promise<void>
+  run(text: string): Promise<unknown>
   /** @param isBroken whether others can no longer listen over the connection */
   stop(isBroken?: boolean): Promise<void>
 }
