@@ -5,7 +5,6 @@ import type { FaultInjectingEngine } from '../../packages/conformance/src/fault-
 import { LAPSING, nothingHeld, until } from '../../packages/conformance/src/time.js'
 import {
   IndeterminateError,
-  LostError,
   UnavailableError,
   type Box,
   type Grant,
@@ -159,34 +158,6 @@ describe.concurrent('an error says whether the task ran', () => {
       { lease: 3000 },
     )
     expect(await running).toBe('charged')
-  })
-
-  test('a task whose grant an operator took away gets a LostError with its result', async ({ boxes }) => {
-    const other = await boxes.open()
-    const [box, engine] = await boxes.withFaults()
-    engine.delivers = () => false
-    const running = box.mutex('key').run(
-      async grant => {
-        await other.forceRelease('key', grant.token)
-        return 'charged'
-      },
-      { lease: KEPT },
-    )
-    expect(await rejection(running)).toMatchObject({ code: 'LOST', taskEnded: true, result: 'charged' })
-  })
-
-  test('the LostError of a task that failed says that the task did not end', async ({ boxes }) => {
-    const box = await boxes.open()
-    const running = box.mutex('key').run(
-      async grant => {
-        await until('the grant is lost', () => grant.signal.aborted)
-        grant.assertHeld()
-      },
-      { lease: LAPSING, renew: false },
-    )
-    const error = await rejection(running)
-    expect(error).toBeInstanceOf(LostError)
-    expect(error).toMatchObject({ taskEnded: false, result: undefined })
   })
 
   test('an error before the task says that the task did not begin', async ({ boxes }) => {

@@ -1,4 +1,3 @@
-import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
 import { VirtualClock } from '../../../src/base/clock.js'
@@ -9,7 +8,6 @@ import {
   type RequestStatus,
 } from '../../../src/engine/contract.js'
 import {
-  AbortedError,
   ClosedError,
   IndeterminateError,
   InvalidArgumentError,
@@ -140,19 +138,6 @@ describe('requests to the engine', () => {
     expect(asked.error).toBeInstanceOf(TimedOutError)
   })
 
-  test('a long wait is forgotten when the queue is empty', async () => {
-    const { engine, acquire, holder } = await start()
-    const grant = await holder(3)
-    const controller = new AbortController()
-    const left = acquire({ signal: controller.signal })
-    controller.abort()
-    await settle()
-    expect(left.error).toBeInstanceOf(AbortedError)
-    acquire({ wait: 70, lease: 500 })
-    void grant.release()
-    expect(engine.take('extendOrYield').operation.wait).toBe(70)
-  })
-
   test('a waiter checks in at the time that the engine gave, not sooner', async () => {
     const { clock, engine, acquire } = await start()
     acquire()
@@ -246,20 +231,6 @@ describe('requests to the engine', () => {
     expect(engine.words).toBe('enqueue checkIn')
   })
 
-  test('an expired entry is requested again, behind all others', async () => {
-    const { engine, acquire } = await start()
-    const asked = acquire()
-    const first = await queueNext(engine)
-    engine.listener.lost(first.id)
-    engine.take('checkIn').answer({ state: 'gone' })
-    await settle()
-    const again = engine.take('enqueue')
-    expect(again.operation.request.id).not.toBe(first.id)
-    again.answer(held(again.operation.request.id, 3))
-    await settle()
-    expect(asked.settled).toBe(true)
-  })
-
   test.for(['acquire', 'tryAcquire'] as const)(
     'each grant of %s that is reported as lost early is checked',
     async method => {
@@ -314,27 +285,6 @@ describe('requests to the engine', () => {
 })
 
 describe('an answer that comes late', () => {
-  test('past its own deadline it gives no grant, is released, and the queue asks again', async () => {
-    const { clock, engine, acquire } = await start()
-    const asked = acquire({ lease: 100 })
-    const { operation, answer } = engine.take('enqueue')
-    clock.advance(100)
-    answer(held(operation.request.id, 4))
-    await settle()
-    expect(asked.settled).toBe(false)
-    expect(engine.take('release').operation).toEqual({
-      type: 'release',
-      request: operation.request,
-      number: 4,
-    })
-    const again = engine.take('enqueue')
-    clock.advance(99)
-    again.answer(held(again.operation.request.id, 5))
-    await settle()
-    expect(asked.value!.token).toBe(5n * 1024n)
-    expect(asked.value!.expiresIn()).toBe(1)
-  })
-
   test('past its own deadline it gives a try nothing, and is released', async () => {
     const { clock, engine, box } = await start()
     const tried = new Outcome(box.mutex('key').tryAcquire({ lease: 100 }))
@@ -385,23 +335,6 @@ describe('an answer that comes late', () => {
     next.value!.assertHeld()
     clock.advance(1)
     expect(() => next.value!.assertHeld()).toThrow(LostError)
-  })
-
-  test('a caller with another lease keeps its place while the engine is unreachable', async () => {
-    const { clock, engine, acquire } = await start()
-    acquire({ wait: 50, lease: 60_000 })
-    const { operation, answer } = engine.take('enqueue')
-    const next = acquire({ lease: 400 })
-    clock.advance(50)
-    answer(held(operation.request.id, 6))
-    await settle()
-    engine.take('checkIn').fail(new UnavailableError('cut'))
-    await settle()
-    expect(next.settled).toBe(false)
-    clock.advance(200)
-    engine.take('checkIn').answer(held(operation.request.id, 6))
-    await settle()
-    next.value!.assertHeld()
   })
 
   test('a grant that arrives after the box was closed is not given', async () => {
@@ -472,19 +405,6 @@ describe('an engine that fails', () => {
     }
   })
 
-  test('a wake-up during that pause makes it check in at once', async () => {
-    const { clock, engine, acquire } = await start()
-    acquire()
-    const request = await queueNext(engine, 1000)
-    clock.advance(1000)
-    engine.take('checkIn').fail(new UnavailableError('out of reach'))
-    await settle()
-    engine.listener.wake(request.id)
-    expect(engine.take('checkIn').operation.request.id).toBe(request.id)
-    clock.advance(500)
-    expect(engine.open).toBe(0)
-  })
-
   test('check-ins that fail for longer than the entry is kept end the wait', async () => {
     const { clock, engine, acquire } = await start()
     const asked = [acquire({ lease: 1000 }), acquire({ lease: 1000 })]
@@ -544,24 +464,6 @@ describe('an engine that fails', () => {
     expect(engine.open).toBe(0)
   })
 
-  test('a release that fails for the length of the lease is given up', async () => {
-    const { clock, engine, holder } = await start()
-    new Outcome((await holder(7, { lease: 1000 })).release())
-    engine.take('release').fail(new IndeterminateError('no answer'))
-    await settle()
-    let tries = 0
-    while (engine.open > 0) {
-      tries++
-      engine.take('release').fail(new UnavailableError('out of reach'))
-      await settle()
-      clock.advance(200)
-      await settle()
-    }
-    expect(tries).toBe(5)
-    clock.advance(100_000)
-    expect(engine.open).toBe(0)
-  })
-
   test('a release that finds no grant rejects with a LostError, and the signal aborts with the same error', async () => {
     const { engine, holder } = await start()
     const grant = await holder(7)
@@ -586,15 +488,6 @@ describe('an engine that fails', () => {
     engine.take('renew').answer(true)
     await settle()
     expect(box.state.status).toBe('ready')
-  })
-
-  test('an operation that no caller awaits causes no unhandled rejection', async () => {
-    const { clock, engine, acquire } = await start()
-    acquire({ wait: 10 })
-    await queueNext(engine)
-    clock.advance(10)
-    engine.take('cancel').fail(new UnavailableError('out of reach'))
-    await settle()
   })
 })
 
@@ -694,26 +587,6 @@ describe('turns', () => {
       expect(waiting.value!.token).toBe(20n * 1024n)
       expect(engine.open).toBe(0)
     }
-  })
-
-  test('after a failed extendOrYield the next caller gets the error when the released lease would be over', async () => {
-    const { clock, engine, acquire, holder } = await start()
-    const failure = new UnavailableError('out of reach')
-    const grant = await holder(7)
-    const waiting = acquire()
-    clock.advance(5)
-    void grant.release().catch(() => undefined)
-    engine.take('extendOrYield').fail(failure)
-    await settle()
-    engine.take('cancel')
-    let checkIns = 0
-    for (; !waiting.error; checkIns++) {
-      clock.advance(200)
-      engine.take('checkIn').fail(failure)
-      await settle()
-    }
-    expect(waiting.error).toBe(failure)
-    expect(checkIns).toBeLessThanOrEqual(30_000 / 200)
   })
 
   /**
@@ -819,23 +692,6 @@ describe('turns', () => {
     waiting.value!.assertHeld()
     clock.advance(800)
     expect(() => waiting.value!.assertHeld()).toThrow(LostError)
-  })
-
-  test('a grant whose extension arrives after its new deadline is released', async () => {
-    const { clock, engine, acquire, holder } = await start()
-    const grant = await holder(7, { lease: 1000 })
-    const waiting = acquire({ lease: 1000 })
-    clock.advance(5)
-    const released = new Outcome(grant.release())
-    const { operation, answer } = engine.take('extendOrYield')
-    clock.advance(1000)
-    answer(held(operation.request.id, 8))
-    await settle()
-    expect(released.settled).toBe(true)
-    expect(waiting.settled).toBe(false)
-    expect(engine.take('release').operation).toMatchObject({ request: operation.request, number: 8 })
-    await grantNext(engine, 9)
-    expect(waiting.value!.token).toBe(9n * 1024n)
   })
 
   test('a grant that was extended for a caller that left goes to the next caller, or is released', async () => {
@@ -976,37 +832,6 @@ describe('labels', () => {
   })
 })
 
-describe('a grant that is lost', () => {
-  test('its queue continues at once, without waiting for its user', async () => {
-    const { clock, engine, acquire, holder } = await start()
-    const grant = await holder(7, { lease: 1000, renew: false })
-    const waiting = acquire()
-    clock.advance(1000)
-    expect(engine.take('cancel').operation.request.id).toMatch(/1$/)
-    await grantNext(engine, 8)
-    waiting.value!.assertHeld()
-    expect(() => grant.assertHeld()).toThrow(LostError)
-    const released = new Outcome(grant.release())
-    await settle()
-    expect(released.error).toBeInstanceOf(LostError)
-    waiting.value!.assertHeld()
-    expect(engine.open).toBe(0)
-  })
-
-  test('every call on it reports the loss, also past the deadline before any timer', async () => {
-    const { clock, engine, holder } = await start()
-    const grant = await holder(7, { lease: 1000 })
-    const { signal } = grant
-    clock.freeze(1000)
-    expect(grant.expiresIn()).toBe(0)
-    const released = new Outcome(grant.release())
-    await settle()
-    expect(released.error).toBeInstanceOf(LostError)
-    expect(signal.reason).toBe(released.error)
-    expect(engine.words).toBe('enqueue cancel')
-  })
-})
-
 describe('giving up', () => {
   test('only the last caller cancels the request', async () => {
     const { clock, engine, acquire } = await start()
@@ -1024,50 +849,9 @@ describe('giving up', () => {
     expect(engine.take('cancel').operation.request.id).toBe(request.id)
     expect(clock.nextAt()).toBeUndefined()
   })
-
-  test('no timer and no listener is left', async () => {
-    const { clock, engine, acquire } = await start()
-    const { signal } = new AbortController()
-    const granted = acquire({ wait: 5000, signal, renew: false, lease: 60 })
-    const { operation, answer } = engine.take('enqueue')
-    answer(queued(operation.request.id, 2000))
-    await settle()
-    expect(getEventListeners(signal, 'abort')).toHaveLength(1)
-    engine.listener.wake(operation.request.id)
-    engine.take('checkIn').answer(held(operation.request.id, 3))
-    await settle()
-    expect(getEventListeners(signal, 'abort')).toHaveLength(0)
-    void granted.value!.release()
-    engine.take('release').answer(true)
-    await settle()
-    clock.advance(60)
-    expect(clock.nextAt()).toBeUndefined()
-  })
 })
 
 describe('closing', () => {
-  test('waiters are rejected, and a draining box leaves the queue', async () => {
-    const { engine, box, acquire, holder } = await start()
-    const grant = await holder(7)
-    const waiting = new Outcome(box.mutex('other').acquire())
-    const { operation, answer } = engine.take('enqueue')
-    answer(queued(operation.request.id))
-    await settle()
-    const behind = acquire()
-    const closed = new Outcome(box.close({ drain: true }))
-    await settle()
-    expect(waiting.error).toBeInstanceOf(ClosedError)
-    expect(behind.error).toBeInstanceOf(ClosedError)
-    expect(engine.take('cancel').operation.request.id).toBe(operation.request.id)
-    expect(closed.settled).toBe(false)
-    grant.assertHeld()
-    void grant.release()
-    engine.take('release').answer(true)
-    await settle()
-    expect(closed.settled).toBe(true)
-    expect(engine.open).toBe(0)
-  })
-
   test('an engine that ends the session ends everything, with its reason', async () => {
     const { clock, engine, box, acquire, holder } = await start()
     const grant = await holder(7)
@@ -1116,26 +900,6 @@ describe('a box that drains', () => {
       await settle()
     }
     expect(outer.value).toBe(9n * 1024n)
-  })
-})
-
-describe('reservations made for others', () => {
-  test('their keys are served once after the window', async () => {
-    const { clock, engine } = await start()
-    engine.listener.reserved('a')
-    clock.advance(1)
-    engine.listener.reserved('b')
-    engine.listener.reserved('a')
-    clock.advance(998)
-    expect(engine.open).toBe(0)
-    clock.advance(400)
-    const served = engine.asked.flatMap(operation =>
-      operation.type === 'sweepExpired' ? operation.keys : [],
-    )
-    expect([...new Set(served)].sort()).toEqual(['a', 'b'])
-    expect(engine.asked.length).toBeLessThanOrEqual(2)
-    clock.advance(10_000)
-    expect(engine.asked.length).toBeLessThanOrEqual(2)
   })
 })
 
@@ -1220,18 +984,6 @@ describe('readers and permits together', () => {
     expect(engine.take('enqueue').operation.request.label).toBe('other')
   })
 
-  test('each reader of a lost lease is notified', async () => {
-    const { clock, engine, box } = await start()
-    const read = () => new Outcome(box.readWriteLock('key').read.acquire({ lease: 300, renew: false }))
-    const readers = [read(), read()]
-    await grantNext(engine, 9)
-    const signals = readers.map(({ value }) => value!.signal)
-    clock.advance(300)
-    expect(signals.map(({ aborted }) => aborted)).toEqual([true, true])
-    await expect(readers[0]!.value!.release()).rejects.toThrow(LostError)
-    await expect(readers[1]!.value!.release()).rejects.toThrow(LostError)
-  })
-
   test('callers of a semaphore ask together, and only as many as it has permits', async () => {
     const { engine, box } = await start()
     const callers = Array.from({ length: 5 }, () => new Outcome(box.semaphore('key', { max: 3 }).acquire()))
@@ -1247,45 +999,6 @@ describe('readers and permits together', () => {
     await callers[1]!.value!.release()
     await settle()
     expect(callers[3]!.value!.token).toBe(8n * 1024n + 1n)
-  })
-
-  test('once a request for a permit is queued, later callers of the box wait behind it', async () => {
-    const { engine, box } = await start()
-    const acquire = () => new Outcome(box.semaphore('key', { max: 100 }).acquire())
-    const first = acquire()
-    const request = await queueNext(engine)
-    const others = [acquire(), acquire()]
-    expect(engine.open).toBe(0)
-    engine.listener.wake(request.id)
-    engine.take('checkIn').answer(held(request.id, 9))
-    await settle()
-    expect(first.value!.token).toBe(9n * 1024n)
-    for (const number of [10, 11]) {
-      const { operation, answer } = engine.take('enqueue')
-      answer(held(operation.request.id, number))
-    }
-    await settle()
-    expect(others.map(({ settled }) => settled)).toEqual([true, true])
-  })
-
-  test('a caller of a semaphore that gives up cancels one request', async () => {
-    const { clock, engine, box } = await start()
-    const acquire = (wait: number) => new Outcome(box.semaphore('key', { max: 100 }).acquire({ wait }))
-    const callers = [acquire(500), acquire(5000), acquire(5000)]
-    const questions = callers.map(() => engine.take('enqueue'))
-    for (const { operation, answer } of questions) answer(queued(operation.request.id))
-    await settle()
-    clock.advance(500)
-    await settle()
-    expect(callers.map(({ error }) => error instanceof TimedOutError)).toEqual([true, false, false])
-    expect(engine.take('cancel').operation.request.id).toBe(questions[2]!.operation.request.id)
-    engine.listener.wake(questions[0]!.operation.request.id)
-    engine
-      .take('checkIn', questions[0]!.operation.request.id)
-      .answer(held(questions[0]!.operation.request.id, 9))
-    await settle()
-    expect(callers[1]!.settled).toBe(true)
-    expect(callers[2]!.settled).toBe(false)
   })
 
   test('callers that give up before the answers cost no earlier caller its place', async () => {
@@ -1308,98 +1021,10 @@ describe('readers and permits together', () => {
     expect(callers.map(({ value }) => value !== undefined)).toEqual([true, true, false, false])
   })
 
-  test('a caller that gives up during a check-in costs no earlier caller its place', async () => {
-    for (const outcome of [queued, held]) {
-      const { clock, engine, box } = await start()
-      const acquire = (wait: number) => new Outcome(box.semaphore('key', { max: 9 }).acquire({ wait }))
-      const callers = [acquire(5000), acquire(HEARTBEAT_INTERVAL + 50)]
-      const questions = callers.map(() => engine.take('enqueue'))
-      for (const { operation, answer } of questions) answer(queued(operation.request.id))
-      await settle()
-      const [first, second] = questions.map(({ operation }) => operation.request.id)
-      for (const id of [first!, second!]) engine.listener.wake(id)
-      const checkIns = [first!, second!].map(id => engine.take('checkIn', id))
-      clock.advance(HEARTBEAT_INTERVAL + 50)
-      await settle()
-      expect(callers[1]!.error).toBeInstanceOf(TimedOutError)
-      checkIns[0]!.answer(queued(first!))
-      // The grant of the other request is on its way, or the request still waits.
-      checkIns[1]!.answer(outcome(second!, 9))
-      await settle()
-      expect(engine.take('cancel').operation.request.id).toBe(second)
-      expect(engine.open).toBe(0)
-      engine.listener.wake(first!)
-      engine.take('checkIn', first).answer(held(first!, 10))
-      await settle()
-      expect(callers[0]!.value!.token).toBe(10n * 1024n)
-    }
-  })
-
-  test('a grant that comes before the place of an earlier request serves the caller that is left', async () => {
-    const { clock, engine, box } = await start()
-    const acquire = (wait: number) => new Outcome(box.semaphore('key', { max: 9 }).acquire({ wait }))
-    const callers = [acquire(5000), acquire(50)]
-    const questions = callers.map(() => engine.take('enqueue'))
-    const [first, second] = questions.map(({ operation }) => operation.request.id)
-    clock.advance(50)
-    await settle()
-    questions[1]!.answer(held(second!, 9))
-    await settle()
-    expect(callers[0]!.value!.token).toBe(9n * 1024n)
-    questions[0]!.answer(queued(first!))
-    await settle()
-    expect(engine.take('cancel').operation.request.id).toBe(first)
-    expect(engine.open).toBe(0)
-  })
-
   test('each request of a semaphore has the label and the lease of its caller', async () => {
     const { engine, box } = await start()
     const semaphore = box.semaphore('key', { max: 3 })
     for (const label of ['a', 'b', 'c']) new Outcome(semaphore.acquire({ label }))
     expect(['a', 'b', 'c'].map(() => engine.take('enqueue').operation.request.label)).toEqual(['a', 'b', 'c'])
-  })
-
-  test('a caller that gives up during an outage does not end the wait of the others', async () => {
-    const { clock, engine, box } = await start()
-    const acquire = (wait: number) => new Outcome(box.semaphore('key', { max: 9 }).acquire({ wait }))
-    const callers = [acquire(9000), acquire(9000), acquire(1800)]
-    const ids = callers.map(() => {
-      const { operation, answer } = engine.take('enqueue')
-      answer(queued(operation.request.id))
-      return operation.request.id
-    })
-    await settle()
-    clock.advance(HEARTBEAT_INTERVAL)
-    const checkIns = ids.map(id => engine.take('checkIn', id))
-    clock.advance(200)
-    await settle()
-    expect(callers[2]!.error).toBeInstanceOf(TimedOutError)
-    for (const { fail } of checkIns) fail(new UnavailableError('cut off'))
-    await settle()
-    expect(callers.map(({ settled }) => settled)).toEqual([false, false, true])
-    clock.advance(200)
-    for (const id of ids.slice(0, 2)) engine.take('checkIn', id).answer(held(id, 9))
-    await settle()
-    expect(callers.map(({ value }) => value !== undefined)).toEqual([true, true, false])
-  })
-
-  test('a request of a semaphore that fails first leaves the callers to the others', async () => {
-    for (const succeeds of [true, false]) {
-      const { engine, box } = await start()
-      const acquire = () => new Outcome(box.semaphore('key', { max: 9 }).acquire())
-      const callers = [acquire(), acquire()]
-      const [first, second] = [engine.take('enqueue'), engine.take('enqueue')]
-      first.fail(new IndeterminateError('lost'))
-      await settle()
-      expect(engine.take('cancel').operation.request.id).toBe(first.operation.request.id)
-      expect(callers.map(({ settled }) => settled)).toEqual([false, false])
-      if (succeeds) second.answer(held(second.operation.request.id, 9))
-      else second.fail(new IndeterminateError('lost, too'))
-      await settle()
-      expect(callers.map(({ settled }) => settled)).toEqual([true, !succeeds])
-      if (!succeeds) continue
-      await grantNext(engine, 10)
-      expect(callers.map(({ value }) => value!.token)).toEqual([9n * 1024n, 10n * 1024n])
-    }
   })
 })

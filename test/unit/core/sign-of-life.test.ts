@@ -108,17 +108,6 @@ test('a sign that does not find a request waiting does not prolong its retries',
   expect(errors).toMatchObject([{ code: 'UNAVAILABLE' }])
 })
 
-test('the next sign comes when a request ends that the first waiter waits for', async () => {
-  const { clock, engine, wait, answer } = await start()
-  await wait('a')
-  clock.advance(HEARTBEAT_INTERVAL)
-  await answer({ due: [], next: 300 })
-  clock.advance(300)
-  expect(engine.words).toBe('enqueue alive')
-  clock.advance(10)
-  expect(engine.words).toBe('enqueue alive alive')
-})
-
 test('a short lease, or a short wait, brings signs forward', async () => {
   const { clock, engine, box, wait, answer } = await start()
   await wait('a')
@@ -184,19 +173,6 @@ test('signs end with the last request that waits', async () => {
   clock.advance(10 * HEARTBEAT_INTERVAL)
   expect(engine.words).toBe('enqueue cancel')
   expect(errors).toHaveLength(1)
-})
-
-test('a sign that fails after a request was given up changes nothing', async () => {
-  const { clock, engine, wait } = await start()
-  const controller = new AbortController()
-  await wait('a', { lease: 300, signal: controller.signal })
-  clock.advance(200)
-  controller.abort()
-  engine.take('cancel').answer(undefined)
-  clock.advance(200)
-  engine.take('alive').fail(new UnavailableError('out of reach'))
-  await settle()
-  expect(engine.words).toBe('enqueue alive cancel')
 })
 
 test('a request that never waited is cancelled until its lease has passed', async () => {

@@ -124,11 +124,3 @@ test('a watcher that leaves while its key is read is not called, and no look fol
   expect(told.get('a')).toEqual([])
   expect(clock.nextAt()).toBeUndefined()
 })
-
-test('all watchers get the end of the session, and no look follows', async () => {
-  const { clock, watchers, told, watchings } = await start('a', 'b')
-  watchers.end()
-  expect([...told.values()]).toEqual([[undefined], [undefined]])
-  for (const { stop } of watchings) stop()
-  expect(clock.nextAt()).toBeUndefined()
-})

@@ -52,7 +52,6 @@ function enqueue(
 }
 const checkIn = (id: string, lease = LEASE): RequestStatus =>
   table.decide({ type: 'checkIn', request: known(id), lease, wait: Infinity }, now)
-const cancel = (id: string): undefined => table.decide({ type: 'cancel', request: known(id) }, now)
 const renew = (id: string, number: number): boolean =>
   table.decide({ type: 'renew', request: known(id), number, lease: LEASE }, now)
 const release = (id: string, number: number): boolean =>
@@ -66,8 +65,6 @@ function extendOrYield(id: string, number: number, next: string): RequestStatus 
 }
 const forceRelease = (key: string, number: number): boolean =>
   table.decide({ type: 'forceRelease', key, number }, now)
-const revoke = (session: string): number => table.decide({ type: 'revoke', session }, now)
-const sweepExpired = (...keys: string[]): undefined => table.decide({ type: 'sweepExpired', keys }, now)
 /** Returns the queue of a key: `a held, b waiting`. */
 const queue = (key: string): string =>
   table
@@ -109,23 +106,6 @@ describe('enqueue', () => {
     expect(checkIn('c.1', 9000)).toMatchObject({ place: 2, checkInAfter: 9000 - WAITER_TTL })
   })
 
-  test('an entry outlives the wait of its callers by a window', () => {
-    enqueue('a.1', x('k'), { lease: 60_000 })
-    const wait = 300
-    enqueue('b.1', x('k'), { wait })
-    enqueue('c.1', x('k'), { wait, lease: 60 })
-    now = 60
-    expect(queue('k')).toBe('a held, b waiting')
-    now = wait + CLAIM_WINDOW - 1
-    expect(queue('k')).toBe('a held, b waiting')
-    now = wait + CLAIM_WINDOW
-    expect(queue('k')).toBe('a held')
-    // A grant lasts for its whole lease.
-    enqueue('d.1', x('j'), { wait, lease: 9000 })
-    now += 8999
-    expect(queue('j')).toBe('d held')
-  })
-
   test('a waiter far back in a queue learns those at both ends', () => {
     const sessions = Array.from({ length: 12 }, (_, index) => `s${index}`)
     for (const session of sessions) enqueue(`${session}.1`, x('k'))
@@ -151,22 +131,6 @@ describe('enqueue', () => {
   })
 })
 
-test('a reservation past its window goes to the next request', () => {
-  const held = enqueue('a.1', x('k'))
-  enqueue('b.1', x('k'))
-  enqueue('c.1', x('k'))
-  release('a.1', numberOf(held))
-  told()
-  now = CLAIM_WINDOW - 1
-  sweepExpired('k')
-  expect(queue('k')).toBe('b reserved, c waiting')
-  now = CLAIM_WINDOW
-  sweepExpired('k')
-  expect(told()).toEqual(['lost b.1', 'wake c.1'])
-  expect(checkIn('b.1')).toEqual({ state: 'gone' })
-  expect(checkIn('c.1').state).toBe('held')
-})
-
 describe('a silent waiter', () => {
   const LONG = 6 * WAITER_TTL
 
@@ -181,23 +145,6 @@ describe('a silent waiter', () => {
     expect(told()).toEqual(['wake b.1'])
   })
 
-  test.each<[string, Claim[], Claim[], Claim[]]>([
-    ['a reader beside a reader', s('k'), x('k'), s('k')],
-    ['a permit that is free', p('k', 1), p('k', 4), p('k', 1)],
-    ['a key that is not held', x('k'), x('k', 'z'), x('z')],
-    ['a key that is free', x('k'), x('k', 'z'), x('z', 'y')],
-  ])('is dropped for a request behind it that can run: %s', (_, holds, waits, runs) => {
-    enqueue('a.1', holds, { lease: LONG })
-    enqueue('b.1', waits, { lease: LONG })
-    enqueue('c.1', runs, { lease: LONG })
-    now = WAITER_TTL - 1
-    expect(checkIn('c.1', LONG).state).toBe('queued')
-    now = WAITER_TTL
-    expect(checkIn('c.1', LONG).state).toBe('held')
-    expect(told()).toContain('lost b.1')
-    expect(checkIn('b.1', LONG)).toEqual({ state: 'gone' })
-  })
-
   test('is dropped for a request that comes and does not wait', () => {
     enqueue('a.1', s('k'), { lease: LONG })
     enqueue('b.1', x('k', 'z'), { lease: LONG })
@@ -207,17 +154,6 @@ describe('a silent waiter', () => {
     expect(enqueue('c.2', s('k'), { wait: 0 }).state).toBe('held')
     expect(queue('z')).toBe('')
     expect(checkIn('b.1', LONG)).toEqual({ state: 'gone' })
-  })
-
-  test('is dropped in any case when it was silent for as long as its lease', () => {
-    enqueue('a.1', x('k'), { lease: 10 * LONG })
-    enqueue('b.1', x('k'), { lease: LONG })
-    now = LONG - 1
-    sweepExpired('k')
-    expect(told()).toEqual([])
-    now = LONG
-    sweepExpired('k')
-    expect(told()).toEqual(['lost b.1'])
   })
 })
 
@@ -251,26 +187,6 @@ describe('forceRelease and revoke', () => {
     expect(forceRelease('k', number)).toBe(true)
     expect(told()).toEqual(['lost a.1', 'wake b.1'])
     expect(forceRelease('k', number)).toBe(false)
-  })
-
-  test('a dead session loses everything at once: its requests do not inherit from each other', () => {
-    enqueue('a.1', x('j'))
-    enqueue('a.2', x('k'))
-    enqueue('b.1', x('j'))
-    enqueue('a.3', x('j'))
-    enqueue('a.4', x('k'))
-    enqueue('c.1', x('k'))
-    expect(revoke('a')).toBe(4)
-    const effects = told()
-    expect(effects.filter(effect => effect.startsWith('wake'))).toEqual(['wake b.1', 'wake c.1'])
-    expect(effects.filter(effect => effect.startsWith('lost')).sort()).toEqual([
-      'lost a.1',
-      'lost a.2',
-      'lost a.3',
-      'lost a.4',
-    ])
-    expect(queue('j')).toBe('b reserved')
-    expect(revoke('a')).toBe(0)
   })
 })
 
@@ -307,16 +223,6 @@ describe('inspect', () => {
         expiresIn: 850,
       },
     ])
-  })
-
-  test('it changes nothing and shows nothing that has expired', () => {
-    enqueue('a.1', x('k'), { lease: 100 })
-    enqueue('b.1', x('k'), { lease: 500 })
-    now = 200
-    expect(queue('k')).toBe('b waiting')
-    expect(told()).toEqual([])
-    now = 500
-    expect(queue('k')).toBe('')
   })
 })
 
@@ -358,21 +264,6 @@ describe('a key that is bound to a transaction of an earlier holder', () => {
   })
 })
 
-test('released, cancelled, revoked and dropped requests leave nothing in the state', () => {
-  enqueue('a.1', x('a', 'b'))
-  enqueue('b.1', s('a'))
-  enqueue('b.2', p('c', 1))
-  enqueue('c.1', p('c', 4), { lease: 10 })
-  release('a.1', 101)
-  checkIn('b.1')
-  cancel('b.1')
-  revoke('b')
-  now = 10_000
-  sweepExpired('a', 'b', 'c')
-  expect(state.keys('')).toEqual([])
-  for (const session of ['a', 'b', 'c']) expect(state.requestsOf(session)).toEqual([])
-})
-
 describe('an enqueue that steals', () => {
   const steal = (id: string, claims: Claim[]): RequestStatus => {
     const request = lockRequest(id, claims)
@@ -410,12 +301,6 @@ describe('an enqueue that steals', () => {
     expect(queue('k')).toBe('b reserved, c waiting, e waiting')
   })
 
-  test('repeated after a lost answer, changes nothing', () => {
-    steal('a.1', x('k'))
-    expect(steal('a.1', x('k'))).toEqual({ state: 'held', id: 'a.1', number: 101 })
-    expect(told()).toEqual([])
-  })
-
   test('keeps its place when the state is saved and loaded', () => {
     enqueue('a.1', x('k'))
     enqueue('b.1', x('k'))
@@ -435,37 +320,12 @@ describe('a sign of life', () => {
     enqueue('c.1', x('k'), { lease: 60_000 })
   })
 
-  test('keeps the requests that one of its session has named, and no others', () => {
-    enqueue('b.2', x('k'), { lease: 60_000 })
-    now = 4000
-    sign('b', 'b.1')
-    now = WAITER_TTL
-    expect(queue('k')).toBe('a held, b waiting')
-    now = 8000
-    sign('b')
-    now = 8000 + WAITER_TTL - 1
-    expect(queue('k')).toBe('a held, b waiting')
-    now++
-    expect(queue('k')).toBe('a held')
-  })
-
   test('keeps them across a restart of the engine', () => {
     now = 4000
     sign('b', 'b.1')
     state.load(state.save())
     now = 4000 + WAITER_TTL - 1
     expect(queue('k')).toBe('a held, b waiting')
-  })
-
-  test('keeps no request beyond its lease, and no grant', () => {
-    enqueue('d.1', x('k'), { lease: 1000 })
-    sign('d', 'd.1')
-    sign('a', 'a.1')
-    now = 1000
-    expect(queue('k')).toBe('a held, b waiting, c waiting')
-    now = 60_000
-    sign('a', 'a.1')
-    expect(queue('k')).not.toContain('a')
   })
 
   test('must name a reservation again that a steal has made wait', () => {

@@ -4,7 +4,7 @@ import { VirtualClock } from '../../../src/base/clock.js'
 import { FaultInjectingEngine } from '../../../packages/conformance/src/fault-injecting-engine.js'
 import { Random } from '../../../packages/conformance/src/random.js'
 import { MemoryEngine, MemorySpace } from '../../../src/engines/memory/memory-engine.js'
-import { IndeterminateError, UnavailableError } from '../../../src/base/errors.js'
+import { IndeterminateError } from '../../../src/base/errors.js'
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
 import { pass } from '../../support/passing.js'
 
@@ -93,57 +93,6 @@ describe('concurrency of a box', () => {
     expect(await shares(box)).toBe(0)
   })
 
-  test.each([
-    ['some time', 0],
-    // Longer than the time for which permits can be used.
-    ['some time, and one reply a second and a half', 1500],
-  ])('only callers that have to wait count for the queue, with requests that take %s', async (_, late) => {
-    const all = [
-      { limit: 10, per: 60_000 },
-      { limit: 1000, per: 60_000, concurrency: 10 },
-      { limit: 10, per: 60_000, concurrency: 20 },
-      { limit: 10, per: 60_000, concurrency: 10 },
-      { limit: 10, per: 60_000, concurrency: 12 },
-    ]
-    for (let seed = 1; seed <= 12; seed++) {
-      const random = new Random(seed)
-      const { clock, join } = scene()
-      const [box, engine] = await join()
-      // As on a connection, messages arrive in the order in which they were sent.
-      const way = (): ((more?: number) => Promise<void>) => {
-        let last = 0
-        return (more = 0) => {
-          last = Math.max(last, clock.now() + random.below(40) + more)
-          return new Promise(resolve => clock.after(last - clock.now(), resolve))
-        }
-      }
-      const [there, back] = [way(), way()]
-      const delayed = async <T>(execute: () => Promise<T>, more = 0): Promise<T> => {
-        await there()
-        const outcome = await execute()
-        await back(more)
-        return outcome
-      }
-      let replies = 0
-      engine.intercept = (__, execute) => delayed(execute)
-      const lateReply = 1 + random.below(12)
-      engine.interceptReserve = (__, execute) => delayed(execute, ++replies === lateReply ? late : 0)
-      const outcomes = all.map((options, index) => {
-        const limiter = box.limiter(`api ${index}`, { ...options, queue: 5 })
-        const outcome = { given: 0, refused: 0 }
-        for (let caller = 0; caller < 16; caller++)
-          void limiter.acquire().then(
-            () => outcome.given++,
-            () => outcome.refused++,
-          )
-        return outcome
-      })
-      await pass(clock, 6000)
-      const expected = all.map(() => ({ given: 10, refused: 1 }))
-      expect(outcomes, `seed ${seed}`).toEqual(expected)
-    }
-  })
-
   test('a wait for a permit in use names the limiter, its key, the time and a holder', async () => {
     const { clock, join } = scene()
     const [one] = await join()
@@ -212,46 +161,6 @@ describe('concurrency of a box', () => {
       expect(explanation.limits[0]!.remaining).toBe(left)
     }
   })
-
-  test.each(['error', 'closed', 'open', 'share'] as const)(
-    'an outage is noticed while a caller waits for a share: onUnavailable %s',
-    async onUnavailable => {
-      const { clock, join } = scene()
-      const [box, engine] = await join()
-      const [other] = await join()
-      const options = {
-        ...AMPLE,
-        concurrency: 2,
-        onUnavailable,
-        ...(onUnavailable === 'share' && { shares: 2 }),
-      }
-      const held = [
-        await other.limiter('api', options).acquire(),
-        await other.limiter('api', options).acquire(),
-      ]
-      const limiter = box.limiter('api', options)
-      let given = 0
-      void limiter.acquire().then(() => given++)
-      await pass(clock, 100)
-      const failure = new UnavailableError('it is away')
-      engine.interceptReserve = () => Promise.reject(failure)
-      await pass(clock, 600)
-      expect(limiter.outage).toBe(failure)
-      const goesOn = onUnavailable === 'open' || onUnavailable === 'share'
-      expect(given).toBe(goesOn ? 1 : 0)
-      if (onUnavailable === 'open') expect(await limiter.tryAcquire()).toBeDefined()
-      if (!goesOn) await expect(limiter.tryAcquire()).rejects.toThrow(UnavailableError)
-      engine.restore()
-      if (!goesOn) {
-        await pass(clock, 1100)
-        expect(limiter.outage).toBeUndefined()
-        expect(await limiter.tryAcquire()).toBeUndefined()
-      }
-      for (const permit of held) permit.release()
-      await pass(clock, 100)
-      expect(given).toBe(1)
-    },
-  )
 
   test('in any schedule there are never more, all have their turn, and nothing is left', async () => {
     for (let seed = 1; seed <= 15; seed++) {

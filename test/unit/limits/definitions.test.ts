@@ -184,14 +184,6 @@ describe('definitions of one name that differ or change', () => {
     expect(scene.ask(MINUTE, 'a', [daily], 10)).toBe(0)
   })
 
-  test('the stored state of a limit stays small', () => {
-    const scene = new Scene()
-    scene.ask(0, 'a', [limit(5, DAY)], 5)
-    for (let turn = 1; turn < 600; turn++) scene.ask(turn * 120_000, 'b', [limit(1000, SECOND)], 20)
-    expect(JSON.stringify(scene.state).length).toBeLessThan(20_000)
-    expect(scene.ask(600 * 120_000, 'a', [limit(5, DAY)], 1)).toBe(0)
-  })
-
   test('a count is dropped when its window is over', () => {
     const scene = new Scene()
     scene.ask(0, 'a', [minute], 60)

@@ -110,35 +110,3 @@ test('a box with many callers has what those with few leave', async () => {
   const [alone] = await partsWithin(20_000, all)
   expect(alone).toBeGreaterThanOrEqual(0.97 * 20 * LIMIT)
 })
-
-test('a far box with many callers has what those with few leave', async () => {
-  const all = scene([500, ...Array.from({ length: 15 }, () => 1)], 200, 200)
-  await pass(all.clock, 5000)
-  const parts = await partsWithin(20_000, all)
-  // A hold of 230 ms makes the windows longer.
-  expect(parts.reduce((sum, part) => sum + part)).toBeGreaterThanOrEqual(0.79 * 20 * 200)
-})
-
-test('a box that was stopped once continues at full speed', async () => {
-  const { clock, boxes, count } = scene([60])
-  await pass(clock, 5000)
-  const end = clock.now() + 1500
-  boxes[0]!.freeAt = time => Math.max(time, end)
-  await pass(clock, 1600)
-  const before = count.total
-  await pass(clock, 5100)
-  expect(count.total - before).toBeGreaterThanOrEqual(0.95 * 5 * LIMIT)
-  expect(count.worst(WINDOW)).toBeLessThanOrEqual(LIMIT)
-})
-
-test('delays that recur are covered', async () => {
-  const { clock, boxes, count } = scene([60])
-  // The process stops for a quarter of a second, three times a second.
-  boxes[0]!.freeAt = time => (time % 333 < 250 ? time - (time % 333) + 250 : time)
-  await pass(clock, 5000)
-  const before = count.total
-  await pass(clock, 20_000)
-  // The windows are longer by the same time.
-  expect(count.total - before).toBeGreaterThanOrEqual(0.7 * 20 * LIMIT)
-  expect(count.worst(WINDOW)).toBeLessThanOrEqual(LIMIT)
-})

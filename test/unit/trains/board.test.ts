@@ -54,21 +54,6 @@ describe('the network', () => {
     expect(tracks(networkOf(['A1 B1 D1', 'B1 C1 E1', 'C1 D1 E1']))).toEqual(['AB', 'BC', 'CD', 'DE'])
   })
 
-  test('is wider than high, with its stations in order', () => {
-    const { stations } = networkOf(['A1 B1 C1 D1 E1']).diagram()
-    const order = [...stations].sort((one, other) => one.x - other.x).map(({ name }) => name.at(-1))
-    expect(['ABCDE', 'EDCBA']).toContain(order.join(''))
-    expect(Math.min(...stations.map(({ x }) => x))).toBe(0)
-    expect(Math.max(...stations.map(({ x }) => x))).toBe(1)
-    for (const { y } of stations) expect(y).toBeCloseTo(0)
-  })
-
-  test('has a station without a place between its neighbours', () => {
-    const { stations } = networkOf(['A1 B1 C1 D1 E1'], 'AB.DE').diagram()
-    const at = new Map(stations.map(({ name, x }) => [name.at(-1), x]))
-    expect((at.get('C')! - at.get('B')!) * (at.get('D')! - at.get('C')!)).toBeGreaterThan(0)
-  })
-
   test('is a circle if no places are known, and grows when trains use new tracks', () => {
     const network = new Network(new Map(), undefined)
     const [one, other] = [network.stationOf('north')!, network.stationOf('south')!]
@@ -80,18 +65,6 @@ describe('the network', () => {
     expect(stations.map(({ name }) => name)).toEqual(['north', 'south'])
     expect(tracks).toEqual([[0, 1]])
     for (const { x, y } of stations) expect(Number.isFinite(x + y)).toBe(true)
-  })
-
-  test('has one station for stops at one point', () => {
-    const place = { latitude: 40, longitude: 10 }
-    const patterns = [
-      ['here', 'there'],
-      ['opposite', 'there'],
-    ]
-    const placeOf = (id: string): Place => (id === 'there' ? { latitude: 41, longitude: 10 } : place)
-    const network = new Network(new Map(), { patterns, stationOf: id => id, placeOf })
-    expect(network.stationOf('here')).toBe(network.stationOf('opposite'))
-    expect(network.diagram().tracks).toHaveLength(1)
   })
 
   test('is one piece across the 180th meridian', () => {
@@ -109,12 +82,6 @@ describe('the network', () => {
     for (let station = 0; station < 1600; station++) network.stationOf(String(station))
     expect(network.diagram()).toMatchObject({ stations: { length: 1500 }, left: 100 })
     expect(network.stationOf('1599')).toBeUndefined()
-  })
-
-  test('can have one station, or all stations at one point', () => {
-    const place = { latitude: 1, longitude: 1 }
-    for (const places of [[place], [place, place], [undefined, place]])
-      for (const { x, y } of layOut(places, [])) expect(Number.isFinite(x + y)).toBe(true)
   })
 })
 
@@ -166,19 +133,6 @@ describe('the scene', () => {
     }
     expect(scene.standing()).toHaveLength(300)
     expect(scene.running).toBe(10_000)
-  })
-
-  test('draws existing trains when there is room, a few in each frame, and all at once for a new page', () => {
-    const scene = new Scene(networkOf(['A1 B1']))
-    for (let train = 0; train < 40; train++) settle(scene, `train ${train}`, 'A1')
-    expect(scene.frame()).toHaveLength(6)
-    expect(scene.frame()).toHaveLength(6)
-    settle(scene, 'new', 'A1', 'B1')
-    // The new train, and five of the others.
-    expect(scene.frame()).toHaveLength(6)
-    expect(scene.standing()).toHaveLength(41)
-    expect(scene.frame()).toHaveLength(23)
-    expect(scene.frame()).toEqual([])
   })
 })
 
@@ -298,19 +252,6 @@ describe('the server of the page', () => {
     await load('')
     expect([...seen]).toEqual(expect.arrayContaining(['page.css', 'page.js']))
     expect(size).toBeLessThan(100_000)
-  })
-
-  test('sends a page its first frames, and then each frame', async () => {
-    const server = await serve()
-    const answer = await fetch(new URL('events', server.url))
-    const lines = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
-    expect((await lines.read()).value).toBe(`data: ${JSON.stringify(first)}\n\n`)
-    expect(server.pages).toBe(1)
-    const next: AboutFrame = { ...first, title: 'a name with\na break' }
-    server.send(next)
-    const { value } = await lines.read()
-    expect(JSON.parse(value!.slice('data: '.length))).toEqual(next)
-    await lines.cancel()
   })
 
   test('refuses a page that asks before the reply to another one has ended, because it would stay', async () => {

@@ -113,44 +113,6 @@ describe('a feed becomes messages', () => {
       expect(times(trip)).toEqual([`${hour}:00`, `${hour}:05`, `${hour}:10`, `${hour}:10`])
   })
 
-  test('a trip with one time keeps all of its stops, a minute from each other', async () => {
-    await writeFeed({ times: 't1,A,,,1\nt1,B,,,2\nt1,A,8:10:00,8:12:00,5\nt1,B,,,6' })
-    const { messages, rejections, repairs } = await read(temporary)
-    expect(messages.map(line)).toEqual([
-      '8:08 t1#1 create A',
-      '8:09 t1#1 move B',
-      '8:10 t1#1 move A',
-      '8:13 t1#1 move B',
-      '8:13 t1#1 delete',
-    ])
-    expect(rejections).toEqual([])
-    expect(repairs).toHaveLength(3)
-  })
-
-  test('IDs may be of any length, and stay different', async () => {
-    const ids = ['x', 'y'].map(end => `${'a'.repeat(149)}\u{1F682}${'b'.repeat(300)}${end}`)
-    await writeFeed({
-      stops: `stop_id,parent_station\n${ids.join(',\n')},\nP1,${ids[0]}\nP2,${ids[1]}`,
-      trips: ids.map(id => `${id},${id}`).join('\n'),
-      times: ids.map(id => `${id},P1,8:00:00,,1\n${id},P2,8:10:00,,2`).join('\n'),
-    })
-    await writeFile(
-      join(temporary, 'calendar_dates.txt'),
-      `service_id,date,exception_type\n${ids[0]},20260701,1\n${ids[1]},20260702,1`,
-    )
-    const { messages, rejections, source } = await read(temporary, { locations: 'station' })
-    expect(rejections).toEqual([])
-    expect(new Set(messages.map(({ message }) => message.train)).size).toBe(2)
-    expect(source.geography!.patterns[0]!.length).toBe(2)
-    expect(new Set(source.geography!.patterns.flat()).size).toBe(2)
-    for (const { message } of messages) {
-      expect(message.id.length).toBeLessThanOrEqual(200)
-      expect(Buffer.from(message.id).toString()).toBe(message.id)
-    }
-    const onDate = await read(temporary, { date: '20260701' })
-    expect(new Set(onDate.messages.map(({ message }) => message.train)).size).toBe(1)
-  })
-
   test('a stop that is visited again, at once or later, is a move each time', async () => {
     const { messages } = await fixture('repeated-stops')
     expect(messages.map(line)).toEqual([
@@ -479,27 +441,6 @@ describe('an invalid feed', () => {
     }
     await write(Buffer.from(text.replaceAll('\n', '\r\r\n')))
     await expect(read(temporary)).resolves.toBeDefined()
-  })
-
-  test('a zip archive is found between other bytes', async () => {
-    const path = join(temporary, 'feed.zip')
-    const folder = join(fixtures, 'plain')
-    const files = new Map<string, Buffer>()
-    for (const name of await readdir(folder)) files.set(name, await readFile(join(folder, name)))
-    const archive = zipArchive(files)
-    const others = [
-      Buffer.alloc(0),
-      Buffer.from('<html>PK\x05\x06'),
-      Buffer.alloc(200_000, 'PK\x05\x06'),
-      zipArchive(new Map()),
-    ]
-    for (const before of others) {
-      for (const behind of others) {
-        await writeFile(path, Buffer.concat([before, archive, behind]))
-        const { messages } = await read(path)
-        expect(messages.map(line)).toEqual(plain)
-      }
-    }
   })
 
   test('the error says that an archive is damaged, is not one, or has its files in a folder', async () => {

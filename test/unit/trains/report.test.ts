@@ -5,11 +5,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { DeadLetterFile } from '../../../apps/trains/dead-letters.js'
 import { Log } from '../../../apps/trains/log/log.js'
 import { LogFile } from '../../../apps/trains/log/log-file.js'
-import { busiest } from '../../../apps/trains/report/busiest.js'
 import { compareLocations } from '../../../apps/trains/report/comparison.js'
 import { bucketOf, Histogram } from '../../../apps/trains/report/histogram.js'
 import { progressLine } from '../../../apps/trains/report/progress-display.js'
-import { RateMeter, shortDuration } from '../../../apps/trains/report/rate-meter.js'
+import { shortDuration } from '../../../apps/trains/report/rate-meter.js'
 import { exitStatus, type Report } from '../../../apps/trains/report/report.js'
 import { Tally } from '../../../apps/trains/report/tally.js'
 import { verdictOf } from '../../../apps/trains/board/verdict.js'
@@ -172,18 +171,6 @@ describe('the comparison', () => {
     const one = new Map([['A', { ...counts(0, 0, 0, 0), [counter]: 1 }]])
     expect(compareLocations(zero, one)).toHaveLength(1)
   })
-
-  test('the busiest locations come first, equally busy ones by ID', () => {
-    const locations = new Map([
-      ['B', counts(0, 0, 1, 1)],
-      ['C', counts(0, 0, 3, 0)],
-      ['A', counts(1, 1, 0, 0)],
-    ])
-    expect(busiest(locations, 2).map(({ id, total }) => [id, total])).toEqual([
-      ['C', 3],
-      ['A', 2],
-    ])
-  })
 })
 
 describe('the tally', () => {
@@ -205,12 +192,6 @@ describe('the tally', () => {
     expect(tally.ignored([counts(1, 1, 1, 1)])).toBe(3)
     expect(tally.ignored([counts(1, 2, 1, 1)])).toBe(2)
   })
-
-  test('is not misled by lost updates', () => {
-    const tally = new Tally()
-    acknowledge(tally, 'created', 'moved', 'moved', 'ignored')
-    expect(tally.ignored([counts(0, 0, 1, 1)])).toBe(1)
-  })
 })
 
 describe('durations', () => {
@@ -229,14 +210,6 @@ describe('durations', () => {
     }
     expect(new Histogram().percentile(0.5)).toBeUndefined()
     expect(bucketOf(0)).toBe(0)
-  })
-
-  test('rates are those of the last five seconds', () => {
-    const meter = new RateMeter()
-    expect(meter.rate(0, 0)).toBe(0)
-    expect(meter.rate(1000, 500)).toBe(500)
-    for (let second = 2; second <= 7; second++) meter.rate(second * 1000, 500 + (second - 1) * 100)
-    expect(meter.rate(8000, 1200)).toBe(100)
   })
 
   test('are shown with units', () => {

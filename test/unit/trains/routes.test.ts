@@ -1,9 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Message } from '../../../apps/trains/messages/message.js'
-import { districtsOf } from '../../../apps/trains/supervisor/districts.js'
 import { Routes } from '../../../apps/trains/supervisor/routes.js'
-import { Traffic } from '../../../apps/trains/supervisor/traffic.js'
 
 interface Placed extends Message {
   readonly place: string | undefined
@@ -138,21 +136,5 @@ describe('routes', () => {
     const counts = [0, 0]
     for (let id = 2500; id < 5000; id++) counts[crew.workers.get(`${id}`)!]! += 1
     expect(Math.min(...counts)).toBeGreaterThan(750)
-  })
-})
-
-describe('districts', () => {
-  test('do not exist if there are fewer places than workers', () => {
-    const traffic = new Traffic()
-    for (let passage = 0; passage < 100; passage++) traffic.note('A', 'B')
-    expect(districtsOf(traffic, 4)).toBeUndefined()
-  })
-
-  test('forget old traffic', () => {
-    const traffic = new Traffic()
-    for (let passage = 0; passage < 100; passage++) traffic.note('A', 'B')
-    for (let time = 0; time < 10; time++) traffic.decay()
-    expect(traffic.busiest(10).size).toBe(0)
-    expect(traffic.transitions('A').size).toBe(0)
   })
 })

@@ -62,11 +62,6 @@ function sourceOf(
   }
 }
 
-async function* silentAfter(messages: readonly Message[]): AsyncGenerator<readonly TimedMessage[]> {
-  yield messages.map(message => ({ message }))
-  await new Promise(() => undefined)
-}
-
 const silentOutput = { isTTY: false, write: () => true } as unknown as NodeJS.WriteStream
 
 const log = new Log({ write: () => undefined }, 'error')
@@ -254,21 +249,5 @@ describe('a run that was interrupted', () => {
     await expect(prepare(sourceOf(messages), '--resume')).rejects.toThrow(/more than 23 hours ago.*new run/)
     vi.spyOn(Date, 'now').mockReturnValue(now + 22 * 3_600_000)
     expect(await (await prepare(sourceOf(messages), '--resume')).deliver()).toMatchObject(whole)
-  })
-
-  test('is unchanged when its resumption is stopped before it has caught up', async () => {
-    const messages = shuttles(100)
-    const stopped = await prepare(sourceOf(messages, 'shuttles', read => read === 250 && stopped.stop()))
-    await stopped.deliver()
-    const silent = { ...sourceOf(messages), batches: () => silentAfter(messages.slice(0, 100)) }
-    const hasty = await prepare(silent, '--resume')
-    setTimeout(() => hasty.stop(), 20)
-    expect(await hasty.deliver()).toBeUndefined()
-    expect(await loadProgress(stores())).toMatchObject({ lowWatermark: 250 })
-    expect(await (await prepare(sourceOf(messages), '--resume')).deliver()).toMatchObject(whole)
-  })
-
-  test('need not exist: then a new one starts', async () => {
-    expect(await (await prepare(sourceOf(shuttles(100)), '--resume')).deliver()).toMatchObject(whole)
   })
 })

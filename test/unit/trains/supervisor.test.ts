@@ -9,7 +9,6 @@ import { registry } from '../../../apps/trains/messages/registry.js'
 import { compareLocations } from '../../../apps/trains/report/comparison.js'
 import { Tally } from '../../../apps/trains/report/tally.js'
 import { SerialResult } from '../../../apps/trains/serial.js'
-import { workerOf } from '../../../apps/trains/supervisor/assignment.js'
 import { planKills } from '../../../apps/trains/supervisor/kill-plan.js'
 import { Kills } from '../../../apps/trains/supervisor/kills.js'
 import { StreamWindow } from '../../../apps/trains/supervisor/stream-window.js'
@@ -120,25 +119,6 @@ function supervise(messages: readonly Message[], wanted: Wanted = {}) {
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index)
 
 describe('messages are delivered', () => {
-  test('each once, and done in the order of the stream', async () => {
-    const messages = traffic(20, 10)
-    const run = supervise(messages)
-    await run.supervisor.start()
-    expect(await run.supervisor.deliver(batched(messages))).toBe(true)
-    await run.supervisor.finish()
-    expect(run.order).toEqual(upTo(messages.length))
-    expect(run.differences()).toEqual([])
-    expect(run.serial.totals).toEqual({ created: 20, moved: 200, deleted: 20, ignored: 40 })
-    expect(run.tally.ignored(run.locations().values())).toBe(40)
-    expect(run.supervisor.acknowledged).toBe(messages.length)
-    expect(run.supervisor.redelivered).toBe(0)
-    const shares = run.supervisor.perWorker.map(({ messages: done }) => done)
-    expect(shares.reduce((sum, done) => sum + done)).toBe(messages.length)
-    expect(Math.min(...shares)).toBeGreaterThan(0)
-    expect(run.workers.processes.every(({ alive }) => !alive)).toBe(true)
-    expect(run.workers.revoked).toEqual([])
-  })
-
   test('with at most a window of unfinished ones, regardless of their number', async () => {
     const messages = traffic(200, 100)
     let read = 0
@@ -156,24 +136,6 @@ describe('messages are delivered', () => {
     expect(most).toBeLessThanOrEqual(16_384)
     expect(most).toBeGreaterThan(16_384 - 512)
     expect(run.workers.mostInFlight).toBeLessThanOrEqual(2048)
-    expect(run.differences()).toEqual([])
-  })
-
-  test('until it is stopped: messages that were read are done, and the rest are not', async () => {
-    const messages = traffic(20, 20)
-    let yielded = 0
-    async function* stopping(): AsyncGenerator<readonly TimedMessage[]> {
-      for await (const batch of batched(messages, 50)) {
-        yielded += batch.length
-        yield batch
-        if (yielded === 200) run.supervisor.stop()
-      }
-    }
-    const run = supervise(messages)
-    await run.supervisor.start()
-    expect(await run.supervisor.deliver(stopping())).toBe(false)
-    await run.supervisor.finish()
-    expect(run.order).toEqual(upTo(200))
     expect(run.differences()).toEqual([])
   })
 
@@ -242,21 +204,6 @@ describe('a worker that dies', () => {
     expect(new Set(run.state.commits).size).toBe(messages.length)
   })
 
-  test('does not change the order of the messages that wait for it', async () => {
-    const messages = traffic(150, 40)
-    const state = new SharedState()
-    let asked = 0
-    const workers = new FakeWorkers(state, () => 1 + (asked++ % 7))
-    const run = supervise(messages, { processes: 1, kills: 6, state, workers })
-    await run.supervisor.start()
-    await run.supervisor.deliver(batched(messages))
-    // Many messages are under way here, so the last kill may come too late.
-    expect(run.killing.done.length).toBeGreaterThanOrEqual(4)
-    // The supervisor sends nothing more to a process that was killed.
-    expect(run.workers.sentInVain).toBe(0)
-    expect(run.differences()).toEqual([])
-  })
-
   test('without a planned kill is also replaced', async () => {
     const messages = traffic(20, 30)
     const run = supervise(messages)
@@ -274,21 +221,6 @@ describe('a worker that dies', () => {
     expect(run.supervisor.perWorker.map(({ peakMemory }) => peakMemory)).toEqual([1000, 4000, 3000])
     expect(run.workers.revoked).toEqual(['session 2'])
     expect(run.lines).toContainEqual(expect.objectContaining({ event: 'worker died', worker: 2 }))
-  })
-
-  test('without a planned kill is counted with the messages that it had committed', async () => {
-    const messages = traffic(20, 30)
-    const run = supervise(messages)
-    await run.supervisor.start()
-    run.workers.processes[1]!.send({ kind: 'hold', holding: true })
-    const delivered = run.supervisor.deliver(batched(messages))
-    for (let turns = 0; turns < 50; turns++) await turn()
-    run.workers.processes[1]!.kill()
-    await delivered
-    expect(run.differences()).toEqual([])
-    const applied = run.events.filter(event => event === 'already applied')
-    expect(applied.length).toBeGreaterThan(0)
-    expect(run.supervisor.alreadyApplied).toBe(applied.length)
   })
 
   test('passes its turn to another one until it is replaced', async () => {
@@ -370,21 +302,6 @@ describe('a worker that dies', () => {
 })
 
 describe('parts', () => {
-  test('a train always has the same worker, and trains are distributed evenly', () => {
-    for (const workers of [2, 3, 4, 8]) {
-      const shares = new Array<number>(workers).fill(0)
-      for (let day = 1; day <= 10; day++) {
-        for (let trip = 100; trip < 318; trip++) {
-          const worker = workerOf(`${trip}#${day}`, workers)
-          expect(worker).toBe(workerOf(`${trip}#${day}`, workers))
-          shares[worker] = shares[worker]! + 1
-        }
-      }
-      const fair = 2180 / workers
-      for (const share of shares) expect(Math.abs(share - fair) / fair).toBeLessThan(0.15)
-    }
-  })
-
   test('messages leave a window in the order of the stream, in any order in which they are done', () => {
     fc.assert(
       fc.property(fc.infiniteStream(fc.nat()), fc.integer({ min: 1, max: 9 }), (choices, size) => {

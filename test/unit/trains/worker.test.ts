@@ -198,26 +198,6 @@ describe('a message is tried', () => {
     const { store: held } = failing(new IndeterminateError('no reply'), ...refusals(1300))
     await expect(process(held, once(1))).rejects.toThrow(RunAbortedError)
   })
-
-  test('but a message that was committed before is not applied again', async () => {
-    const store = new FakeStore(new SharedState())
-    await process(store)
-    const { settlement, events } = await process(store)
-    expect(settlement.event).toBe('already applied')
-    expect(events).toEqual(['already applied'])
-  })
-
-  test('and an ignored one says why', async () => {
-    const { settlement, lines } = await process(new FakeStore(new SharedState()), classic, 'info', {
-      id: 'm2',
-      type: 'delete',
-      train: 'T',
-    })
-    expect(settlement.event).toBe('ignored')
-    expect(lines).toMatchObject([
-      { level: 'info', event: 'ignored', message: 'm2', train: 'T', why: 'no such train' },
-    ])
-  })
 })
 
 describe('consecutive messages of a train', () => {
@@ -290,23 +270,6 @@ describe('consecutive messages of a train', () => {
     expect(await value(store, 'LOC_A')).toMatchObject({ created: 2, departed: 2 })
   })
 
-  test('are applied one by one if they get no locks', async () => {
-    const { store, tried } = failing(new TimedOutError('too slow'))
-    expect(events(await processor(store).process(run))).toEqual(['created', 'moved', 'moved'])
-    expect(tried.map(({ id }) => id.length)).toEqual([3, 1, 1, 1])
-  })
-
-  test('are applied except one that fails, which changes nothing', async () => {
-    const { store, tried } = failing()
-    const settlements = await processor(store, [creation, failsAtB]).process(run)
-    expect(events(settlements)).toEqual(['created', 'dead-lettered', 'moved'])
-    expect(settlements[1]).toMatchObject({ failure: 'not at B' })
-    const ids = run.map(({ id }) => id)
-    expect(tried.map(({ id }) => id.map(one => one.id))).toEqual([ids, ...ids.map(id => [id])])
-    expect(await store.get('LOC_B')).toBeUndefined()
-    expect(await value(store, 'LOC_A')).toMatchObject({ created: 1, departed: 1 })
-  })
-
   test('share locks and a commit with those of other trains, even if one fails', async () => {
     await using box = await open('memory:')
     const store = box.store('trains', { group: { maxSize: 8, maxTime: 1000 } })
@@ -354,13 +317,6 @@ describe('queues of trains', () => {
     return { queues, add, runs, log, state }
   }
 
-  test('process consecutive items as runs', async () => {
-    const { queues, add, runs } = queuesOf({ run: 2 })
-    add('a1', 'a2', 'a3', 'a4', 'a5', 'b1')
-    await queues.idle()
-    expect(runs).toEqual(['a1 a2', 'b1', 'a3 a4', 'a5'])
-  })
-
   test('process the items of several trains in one run', async () => {
     const { queues, add, runs } = queuesOf({ run: 4 })
     add('a1', 'b1', 'b2', 'c1', 'c2', 'd1')
@@ -405,21 +361,6 @@ describe('a worker', () => {
     )
     return { it, sent, failures }
   }
-
-  test('acknowledges together the messages of a tick', async () => {
-    const { it, sent } = worker(async () => ({ event: 'deleted', lockWait: 0 }))
-    it.work([10, 11, 12], messages)
-    await it.drain()
-    expect(sent).toEqual([
-      {
-        kind: 'settled',
-        sequences: [10, 11, 12],
-        events: ['deleted', 'deleted', 'deleted'],
-        waits: [0, 0, 0],
-        deadLettered: [],
-      },
-    ])
-  })
 
   test('reports which messages were dead-lettered, and why', async () => {
     const { it, sent } = worker(async ({ id }) =>

@@ -63,20 +63,6 @@ function bytesMoved(work: () => void): number {
   return moved.join('').length
 }
 
-test('a rollback discards changes that were not stored', () => {
-  const requests = new NarrowRequests(connection)
-  for (let number = 1; number <= 12; number++) requests.append(request(number), number)
-  requests.flush()
-  // An error has ended the operation before it reported the change of the request.
-  for (const each of requests.queue('key')!) each.request.phase = 'held'
-  requests.append(request(13), 13)
-  requests.forget()
-  requests.flush()
-  expect([...requests.queue('key')!].map(each => each.request.phase)).toEqual(
-    Array.from({ length: 12 }, () => 'waiting'),
-  )
-})
-
 test('to add, find, change or remove a request costs as little among 3,000 as among 30', () => {
   const costs = [30, 3000].map(length => {
     connection.exec('delete from queues; delete from tails')

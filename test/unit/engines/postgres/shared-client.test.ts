@@ -223,21 +223,6 @@ test('a closed box runs no statement over the connections of others', async () =
   expect(await other.query('select 1', [])).toBe('select 1')
 })
 
-test('boxes run four statements at a time while those are fast', async () => {
-  const { clock, seen, server, box } = scene()
-  const boxes = await Promise.all(Array.from({ length: 30 }, box))
-  server.answers = () => new Promise(resolve => clock.after(20, resolve))
-  let most = 0
-  const all = boxes.flatMap(each => Array.from({ length: 5 }, () => each.query('select 1', [])))
-  while (seen.running > 0) {
-    most = Math.max(most, seen.running)
-    await pass(clock, 10)
-  }
-  await Promise.all(all)
-  expect(most).toBe(4)
-  expect(seen.made).toBe(1)
-})
-
 test('statements that take long get further clients, up to one for each box, which are closed when idle', async () => {
   const { clock, seen, server, box } = scene()
   const boxes = await Promise.all(Array.from({ length: 10 }, box))

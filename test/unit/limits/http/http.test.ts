@@ -62,24 +62,6 @@ describe('limitFetch', () => {
     expect(sent).toEqual([0, 0, 0, 300, 300, 300, 600, 600])
   })
 
-  test('a refusal pauses all callers for as long as the service says', async () => {
-    const arrivals: number[] = []
-    const url = await listening((_request, response) => {
-      arrivals.push(performance.now())
-      response.writeHead(arrivals.length === 1 ? 429 : 200, { 'Retry-After': '1' })
-      response.end()
-    })
-    const limited = limitFetch(fetch, limiter(quick))
-    const refused = await limited(url)
-    const after = performance.now()
-    expect(refused.status).toBe(429)
-    const answers = await Promise.all([limited(url), limited(url)])
-    expect(answers.map(({ status }) => status)).toEqual([200, 200])
-    // The pause counts from the answer, which came before `after`. Timers of another clock are a little early.
-    expect(Math.min(...arrivals.slice(1))).toBeGreaterThan(arrivals[0]! + 990)
-    expect(after).toBeLessThan(arrivals[1]!)
-  })
-
   test('a service can ask for an hour at most, or for what the caller allows; a resume ends that', async () => {
     const refusal = { status: 429, headers: { 'Retry-After': '86400' } }
     const send: typeof fetch = () => Promise.resolve(new Response('', refusal))
@@ -174,18 +156,6 @@ describe('limitFetch', () => {
     expect(tooFew.sent).toHaveLength(2)
   })
 
-  test('it is sent again when the service takes calls again, and no call before', async () => {
-    const { sent, limited } = refusing(1, { retries: 1 }, { 'Retry-After': '1' })
-    const since = performance.now()
-    const first = limited(url, { method: 'DELETE' })
-    await vi.waitFor(() => expect(sent).toHaveLength(1), { timeout: 5000 })
-    expect((await limited(url)).status).toBe(200)
-    expect((await first).status).toBe(200)
-    // Timers of another clock are a little early.
-    expect(performance.now() - since).toBeGreaterThan(990)
-    expect(sent).toHaveLength(3)
-  })
-
   const once = new ReadableStream({ start: controller => controller.close() })
 
   test.each<[string, RequestInit, LimitFetchOptions, Record<string, string>?]>([
@@ -225,14 +195,6 @@ describe('limitFetch', () => {
     const url = await listening((_request, response) => response.end())
     expect((await limited(url)).status).toBe(200)
     await expect(limited(url)).rejects.toMatchObject({ taskBegan: false })
-  })
-
-  test('bad input is refused', () => {
-    expect(() => limitFetch(undefined as never, limiter(quick))).toThrow('fetch must be a function')
-    expect(() => limitFetch(fetch, {} as never)).toThrow('limiter must be a limiter')
-    expect(() => limitFetch(fetch, limiter(quick), { retries: -1 })).toThrow('retries must be a whole number')
-    expect(() => limitFetch(fetch, limiter(quick), { maxPause: '1x' as never })).toThrow('maxPause must be')
-    expect(() => limitFetch(fetch, limiter(quick), { retry: 1 } as never)).toThrow('unknown option "retry"')
   })
 })
 
