@@ -30,18 +30,3 @@ test('a limited number of tasks runs at a time, and the others follow in order',
   end(4)
   expect(await Promise.all(all)).toEqual([1, 2, 3, 4])
 })
-
-test('a task that fails leaves its place to the next one', async () => {
-  const { begun, run, end } = tasks(new AtMost(1))
-  const failing = run(1)
-  const next = run(2)
-  end(1, new Error('failed'))
-  await expect(failing).rejects.toThrow('failed')
-  expect(begun).toEqual([1, 2])
-  end(2)
-  expect(await next).toBe(2)
-  const last = run(3)
-  expect(begun).toEqual([1, 2, 3])
-  end(3)
-  expect(await last).toBe(3)
-})

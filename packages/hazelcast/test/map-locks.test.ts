@@ -85,22 +85,6 @@ test.each([1, 2, 3])(
   },
 )
 
-test('a renewal takes two calls, once the lock was renewed before', async () => {
-  let calls = 0
-  const { locks } = await renewal(() => void calls++)
-  calls = 0
-  for (let times = 0; times < 3; times++) await locks.renew('key', 1000)
-  expect(calls).toBe(6)
-})
-
-test('a lock is held throughout its renewals', async () => {
-  const owners = new Set<unknown>()
-  const { locks } = await renewal((_, { owner }) => void owners.add(owner))
-  owners.clear()
-  for (let times = 0; times < 3; times++) await locks.renew('key', 1000)
-  expect([...owners]).toEqual(['ours'])
-})
-
 test.each([
   { taken: 'by no other program', isFree: true },
   { taken: 'by another program', isFree: false },
@@ -127,15 +111,6 @@ test.each([0, 1, 2])(
     expect(member.owner).toBeUndefined()
   },
 )
-
-test('a lock that is renewed as it is released is not acquired again', async () => {
-  const { locks, member } = locksOn(undefined, () => 0)
-  await locks.tryLock('key', 0, 1000, true)
-  const unlocking = locks.unlock('key')
-  expect(await locks.renew('key', 1000)).toBe(false)
-  await unlocking
-  expect(member.owner).toBeUndefined()
-})
 
 test('a lock is renewed by a check if a request may have been sent twice since', async () => {
   const { locks, member } = locksOn()
@@ -172,24 +147,6 @@ test('a lock that counts twice, because the client repeated the request, is unlo
   await locks.tryLock('key', 0, 1000, true)
   member.lock('ours')
   expect(await locks.unlock('key')).toBe(true)
-  expect(member.owner).toBeUndefined()
-})
-
-test('a lock that another program acquires after an unlock stays', async () => {
-  const { member, locks } = locksOn((calls, member) => {
-    if (calls === 2) member.lock('foreign')
-  })
-  await locks.tryLock('key', 0, 1000, true)
-  expect(await locks.unlock('key')).toBe(true)
-  expect(member).toMatchObject({ owner: 'foreign', count: 1 })
-})
-
-test('a key that this client locks again before it is unlocked stays locked', async () => {
-  const { member, locks } = locksOn()
-  await locks.tryLock('key', 0, 1000, true)
-  await Promise.all([locks.tryLock('key', 0, 1000, true), locks.unlock('key')])
-  expect(member).toMatchObject({ owner: 'ours', count: 1 })
-  await locks.unlock('key')
   expect(member.owner).toBeUndefined()
 })
 

@@ -50,15 +50,6 @@ describe('a queue of local waiters', () => {
     expect([order(), a.isQueued]).toEqual(['bed', false])
   })
 
-  test('has an order again after it was empty, with any priorities', () => {
-    const { waiters, add, order } = scene()
-    waiters.remove(add('a', 5))
-    expect(waiters.first).toBeUndefined()
-    add('b')
-    add('c', 7)
-    expect(order()).toBe('cb')
-  })
-
   test('ends waits in the order of their deadlines with one timer, and those of a signal together', () => {
     const { clock, after, notes, waiters, add, limit, order } = scene()
     const controller = new AbortController()

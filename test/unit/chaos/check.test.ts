@@ -160,31 +160,6 @@ test.each<[string, (history: History) => Partial<History>, string]>([
   expect(findings.map(({ promise, message }) => `${promise} ${message}`)).toContain(text)
 })
 
-test('without fencing a lost update is a figure, not a finding', () => {
-  const { updates, ...rest } = history('bad-fence')
-  const plain = updates.filter(({ fenced }) => fenced).map(update => ({ ...update, fenced: false }))
-  const counters = { 'run:one': { fenced: 0, unfenced: plain.length - 1 } }
-  const { findings, unfenced } = check({ ...rest, updates: plain, counters })
-  expect(findings).toEqual([])
-  expect(unfenced).toEqual({ accepted: plain.length, refused: 0, lost: 1 })
-})
-
-test('a fault that an interrupt broke off is no finding and no figure', () => {
-  const { faults, ...rest } = history('bad-recovery')
-  const { findings, recoveries } = check({
-    ...rest,
-    faults: faults.map(({ recovery: _unknown, ...fault }) => ({ ...fault, interrupted: true as const })),
-  })
-  expect({ findings, recoveries }).toEqual({ findings: [], recoveries: [] })
-})
-
-test('only orders that were compared are counted as such', () => {
-  expect(check(history('bad-overtaken')).orders).toBe(1)
-  const { requests, ...rest } = history('bad-overtaken')
-  const unseen = requests.map(({ queued: _queued, ...request }) => request)
-  expect(check({ ...rest, requests: unseen }).orders).toBe(0)
-})
-
 test('where clients queue, each two grants that come in the wrong order are found', () => {
   const { requests, ...rest } = history('good-crowd')
   const { orders, findings } = check({ ...rest, requests })

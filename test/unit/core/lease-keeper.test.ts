@@ -143,22 +143,6 @@ describe('a lease that is renewed', () => {
     expect(keeper.isLost(one)).toBe(false)
   })
 
-  test('no answer loses the lease at the deadline, and a late one does not bring it back', async () => {
-    const { clock, engine, keeper, owner, hold } = start()
-    const one = hold('one', 300)
-    clock.advance(299)
-    expect(engine.asked).toHaveLength(1)
-    expect(keeper.isLost(one)).toBe(false)
-    clock.advance(1)
-    expect(one.loss).toBeInstanceOf(LostError)
-    engine.take('renew').answer(true)
-    await settle()
-    expect(one.loss).toBeInstanceOf(LostError)
-    expect(one.deadline).toBe(1300)
-    expect(keeper.isLost(one)).toBe(true)
-    expect(owner.lost).toEqual(['one'])
-  })
-
   test('an answer that is older than a longer deadline does not shorten it', async () => {
     const { clock, engine, keeper, hold } = start()
     const one = hold('one', 300)
@@ -182,19 +166,6 @@ describe('a lease that is renewed', () => {
     await settle()
     expect(one.loss).toBeUndefined()
     expect(owner.lost).toEqual([])
-  })
-})
-
-describe('a process that was stopped', () => {
-  test('its timers find the losses, and renew what is left', () => {
-    const { clock, engine, owner, hold } = start()
-    hold('short', 300)
-    const long = hold('long', 1000)
-    clock.freeze(500)
-    clock.advance(0)
-    expect(owner.lost).toEqual(['short'])
-    expect(engine.asked).toEqual([{ type: 'renew', request: lockRequest('long'), number: 7, lease: 1000 }])
-    expect(long.loss).toBeUndefined()
   })
 })
 
@@ -291,24 +262,6 @@ describe('the keeper', () => {
       clock.advance(300)
       expect(engine.asked).toHaveLength(2)
     })
-  })
-
-  test('a listener of a loss may take new leases', () => {
-    const { clock, engine, hold } = start()
-    const lapsing = hold('lapsing', 300, false)
-    onLost(lapsing, () => void hold('next', 300))
-    clock.advance(300)
-    expect(engine.asked).toEqual([])
-    clock.advance(100)
-    expect(engine.asked).toHaveLength(1)
-  })
-
-  test('a lease that ends sooner than all others is renewed in time', () => {
-    const { clock, owner, hold } = start()
-    hold('long', 100_000)
-    hold('short', 50, false)
-    clock.advance(50)
-    expect(owner.lost).toEqual(['short'])
   })
 })
 

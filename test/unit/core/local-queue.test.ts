@@ -78,24 +78,6 @@ async function start() {
 }
 
 describe('requests to the engine', () => {
-  test('a grant comes with the token of its number, and its deadline from before the request', async () => {
-    const { clock, engine, acquire } = await start()
-    const asked = acquire({ lease: 500, label: 'mine' })
-    const { operation, answer } = engine.take('enqueue')
-    expect(operation).toMatchObject({
-      type: 'enqueue',
-      request: { claims: [{ key: 'key', mode: 'exclusive' }], label: 'mine' },
-      lease: 500,
-      wait: Infinity,
-    })
-    clock.advance(200)
-    answer(held(operation.request.id, 9))
-    await settle()
-    expect(asked.value!.token).toBe(9n * 1024n)
-    expect(asked.value!.expiresIn()).toBe(300)
-    expect(engine.words).toBe('enqueue')
-  })
-
   test('callers with equal claims share one request', async () => {
     const { engine, box, acquire } = await start()
     const first = acquire()
@@ -441,29 +423,6 @@ describe('an engine that fails', () => {
     }
   })
 
-  test('a failed release is repeated until it succeeds or the lease is over', async () => {
-    const failure = new UnavailableError('out of reach')
-    const { clock, engine, holder } = await start()
-    const grant = await holder(7)
-    new Outcome(grant.release())
-    const { operation, fail } = engine.take('release')
-    fail(failure)
-    await settle()
-    for (let failures = 0; failures < 3; failures++) {
-      engine.take('release').fail(failure)
-      await settle()
-      expect(engine.open).toBe(0)
-      clock.advance(200)
-      await settle()
-    }
-    const last = engine.take('release')
-    expect(last.operation).toEqual(operation)
-    last.answer(false)
-    await settle()
-    clock.advance(100_000)
-    expect(engine.open).toBe(0)
-  })
-
   test('a release that finds no grant rejects with a LostError, and the signal aborts with the same error', async () => {
     const { engine, holder } = await start()
     const grant = await holder(7)
@@ -474,20 +433,6 @@ describe('an engine that fails', () => {
     await settle()
     expect(released.error).toBeInstanceOf(LostError)
     expect(signal.reason).toBe(released.error)
-  })
-
-  test('a renewal that does not reach the engine sets the state of the box, and the next one that does resets it', async () => {
-    const { clock, engine, box, holder } = await start()
-    await holder(7, { lease: 300 })
-    clock.advance(100)
-    const error = new UnavailableError('out of reach')
-    engine.take('renew').fail(error)
-    await settle()
-    expect(box.state).toMatchObject({ status: 'reconnecting', reason: error })
-    clock.advance(25)
-    engine.take('renew').answer(true)
-    await settle()
-    expect(box.state.status).toBe('ready')
   })
 })
 
@@ -548,21 +493,6 @@ describe('turns', () => {
     // The box renews it like any other grant.
     clock.advance(10_000)
     expect(engine.take('renew').operation).toMatchObject({ request: operation.request, number: 9 })
-  })
-
-  test('a grant that was gone is reported as lost, and the next caller asks again', async () => {
-    const { clock, engine, acquire, holder } = await start()
-    const grant = await holder(7)
-    const { signal } = grant
-    const waiting = acquire()
-    clock.advance(5)
-    const released = new Outcome(grant.release())
-    engine.take('extendOrYield').answer({ state: 'gone' })
-    await settle()
-    expect(released.error).toBeInstanceOf(LostError)
-    expect(signal.reason).toBe(released.error)
-    await grantNext(engine, 15)
-    expect(waiting.value!.token).toBe(15n * 1024n)
   })
 
   test('a failed extendOrYield releases the grant, and the next caller waits on', async () => {
@@ -692,34 +622,6 @@ describe('turns', () => {
     waiting.value!.assertHeld()
     clock.advance(800)
     expect(() => waiting.value!.assertHeld()).toThrow(LostError)
-  })
-
-  test('a grant that was extended for a caller that left goes to the next caller, or is released', async () => {
-    const { clock, engine, acquire, holder } = await start()
-    const grant = await holder(7)
-    const leaving = acquire({ wait: 20 })
-    clock.advance(5)
-    void grant.release()
-    const first = engine.take('extendOrYield')
-    clock.advance(20)
-    await settle()
-    expect(leaving.error).toBeInstanceOf(TimedOutError)
-    const next = acquire()
-    first.answer(held(first.operation.request.id, 8))
-    await settle()
-    expect(next.value!.token).toBe(8n * 1024n)
-
-    const last = acquire({ wait: 20 })
-    clock.advance(5)
-    void next.value!.release()
-    const second = engine.take('extendOrYield')
-    clock.advance(20)
-    await settle()
-    expect(last.error).toBeInstanceOf(TimedOutError)
-    second.answer(held(second.operation.request.id, 9))
-    await settle()
-    expect(engine.take('release').operation).toMatchObject({ request: second.operation.request, number: 9 })
-    expect(engine.open).toBe(0)
   })
 
   test('a grant that was extended with another lease than the next caller wants is released', async () => {

@@ -59,18 +59,6 @@ test('a box sends one sign for all of its requests in an interval, and the reque
   expect(engine.words).toBe('enqueue enqueue enqueue alive alive alive')
 })
 
-test('a request that the sign does not find waiting checks in', async () => {
-  const { clock, engine, wait, answer, granted } = await start()
-  await wait('a')
-  const due = await wait('b')
-  clock.advance(HEARTBEAT_INTERVAL)
-  await answer({ due: [due, 'another'], next: Infinity })
-  expect(engine.words).toBe('enqueue enqueue alive checkIn')
-  engine.take('checkIn', due).answer({ state: 'held', id: due, number: 1 })
-  await settle()
-  expect(granted).toEqual(['b'])
-})
-
 test('a request that has checked in since the sign was sent does not do so again', async () => {
   const { clock, engine, wait, answer } = await start()
   const id = await wait('a')
@@ -81,19 +69,6 @@ test('a request that has checked in since the sign was sent does not do so again
   await settle()
   await answer({ due: [id], next: Infinity })
   expect(engine.words).toBe('enqueue alive checkIn')
-})
-
-test('a request that checks in while a sign is on its way does not do so twice', async () => {
-  const { clock, engine, wait, answer } = await start()
-  const id = await wait('a', { lease: 300 })
-  clock.advance(200)
-  engine.listener.wake(id)
-  await answer({ due: [id], next: Infinity })
-  expect(engine.words).toBe('enqueue alive checkIn')
-  clock.advance(200)
-  engine.take('alive').fail(new UnavailableError('out of reach'))
-  await settle()
-  expect(engine.words).toBe('enqueue alive checkIn alive')
 })
 
 test('a sign that does not find a request waiting does not prolong its retries', async () => {
@@ -161,18 +136,6 @@ test('a failed sign is sent again, and a request checks in once its lease has pa
   expect(errors).toMatchObject([{ code: 'UNAVAILABLE' }])
   clock.advance(200)
   expect(engine.take('alive').operation.requests).toHaveLength(1)
-})
-
-test('signs end with the last request that waits', async () => {
-  const { clock, engine, wait, errors } = await start()
-  const controller = new AbortController()
-  await wait('a', { signal: controller.signal })
-  controller.abort()
-  engine.take('cancel').answer(undefined)
-  await settle()
-  clock.advance(10 * HEARTBEAT_INTERVAL)
-  expect(engine.words).toBe('enqueue cancel')
-  expect(errors).toHaveLength(1)
 })
 
 test('a request that never waited is cancelled until its lease has passed', async () => {

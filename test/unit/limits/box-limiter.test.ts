@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { VirtualClock, type Clock, type Timer } from '../../../src/base/clock.js'
 import type { PermitReservation } from '../../../src/engine/contract.js'
-import { AbortedError, TimedOutError, UnavailableError } from '../../../src/base/errors.js'
+import { TimedOutError, UnavailableError } from '../../../src/base/errors.js'
 import { BoxLimiters, type BoxLimiter } from '../../../src/limits/remote/box-limiter.js'
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
 import { ClockOffset } from '../../../src/limits/remote/clock-offset.js'
@@ -147,29 +147,6 @@ describe('callers of one process', () => {
     expect(clock.nextAt()).toBeUndefined()
   })
 
-  test('a try does not delay waiters', async () => {
-    const { clock, limiter } = scene({ limit: 3, per: 1000 })
-    const tries = [limiter.tryAcquire(), limiter.tryAcquire(2)]
-    const explaining = limiter.explain()
-    await Promise.all(tries)
-    expect(await explaining).toMatchObject({ waitsFor: 'nothing', place: 0, readyIn: 0 })
-    void limiter.acquire()
-    const tried = limiter.tryAcquire()
-    expect(await limiter.explain()).toMatchObject({ waitsFor: 'limit', place: 1 })
-    await tried
-    await pass(clock, 2000)
-  })
-
-  test('a greater priority comes first, also before those for whom something is reserved', async () => {
-    const { clock, notes, call } = scene({ limit: 1, per: 100 })
-    for (const [name, priority] of [['a'], ['b'], ['c', 1]] as const) call(name, priority)
-    await pass(clock, 50)
-    call('d', 2)
-    await pass(clock, 350)
-    // The window is longer by the time for which a permit can be used.
-    expect(notes).toEqual(['c 0', 'd 105', 'a 210', 'b 315'])
-  })
-
   for (const window of ['sliding', 'smooth', 'calendar'] as const) {
     test(`${window}: what is given back moves up the waiters of other boxes, in their order`, async () => {
       const { clock, limiter, other } = scene({ limit: 10, per: 1000, window })
@@ -245,33 +222,6 @@ test('an answer to a question from before a limit was raised refuses no caller',
   box.limiter.setLimit(10)
   await pass(clock, 200)
   expect((await waiting).n).toBe(1)
-})
-
-test('of a batch a caller takes what is reserved for it, although one before it waits for more', async () => {
-  const clock = new VirtualClock(5000)
-  const server = new Server(clock)
-  const limit = { limit: 12, per: 1000 }
-  const box = new DistantBox(clock, server, 2, { ...limit, batch: 2 })
-  const [other, third] = [1, 2].map(() => new DistantBox(clock, server, 2, limit)) as [DistantBox, DistantBox]
-  const given: string[] = []
-  const ask = (name: string, n: number): void => {
-    void box.limiter.acquire(n).then(() => given.push(`${name} at ${Math.floor(clock.now() / 1000)} s`))
-  }
-  ask('first', 12)
-  await pass(clock, 10)
-  void third.limiter.acquire(11)
-  await pass(clock, 10)
-  const controller = new AbortController()
-  const aborted = other.limiter.acquire(1, { signal: controller.signal })
-  await pass(clock, 10)
-  ask('many', 2)
-  await pass(clock, 10)
-  controller.abort()
-  await expect(aborted).rejects.toThrow(AbortedError)
-  await pass(clock, 10)
-  ask('one', 1)
-  await pass(clock, 3000)
-  expect(given).toEqual(['first at 5 s', 'one at 6 s', 'many at 7 s'])
 })
 
 test('waiters for a share of this process alone go back to the engine when it is there again', async () => {

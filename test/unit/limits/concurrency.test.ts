@@ -134,34 +134,6 @@ describe('concurrency of a box', () => {
     await expect(waiting[1]).rejects.toThrow('limiter api on memory:test was closed')
   })
 
-  test('a try takes nothing that a waiter wants', async () => {
-    const { clock, join } = scene()
-    const [box, engine] = await join()
-    const limiter = box.limiter('api', { ...AMPLE, concurrency: 1 })
-    engine.intercept = async (_, execute) => {
-      await new Promise<void>(resolve => clock.after(10, resolve))
-      return execute()
-    }
-    const tried = limiter.tryAcquire()
-    await pass(clock, 5)
-    const waiting = limiter.acquire()
-    await pass(clock, 8)
-    expect(await tried).toBeUndefined()
-    await pass(clock, 30)
-    expect((await waiting).n).toBe(1)
-  })
-
-  test('an explanation counts the permit that is tried for just before', async () => {
-    const { join } = scene()
-    const [box] = await join()
-    const limiter = box.limiter('api', { limit: 10, per: 60_000, concurrency: 2 })
-    for (const left of [9, 8]) {
-      const [permit, explanation] = await Promise.all([limiter.tryAcquire(), limiter.explain()])
-      expect(permit).toBeDefined()
-      expect(explanation.limits[0]!.remaining).toBe(left)
-    }
-  })
-
   test('in any schedule there are never more, all have their turn, and nothing is left', async () => {
     for (let seed = 1; seed <= 15; seed++) {
       const random = new Random(seed)

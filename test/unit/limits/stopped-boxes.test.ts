@@ -97,16 +97,3 @@ test('more boxes than the limit has permits have their turn one after another', 
   expect(Math.min(...parts)).toBeGreaterThanOrEqual(4)
   expect(Math.max(...parts)).toBeLessThanOrEqual(6)
 })
-
-test('a box with many callers has what those with few leave', async () => {
-  const all = scene([60, 1, 1, 1])
-  await pass(all.clock, 5000)
-  const parts = await partsWithin(20_000, all)
-  expect(parts.reduce((sum, part) => sum + part)).toBeGreaterThanOrEqual(0.97 * 20 * LIMIT)
-  // The busy box holds a quarter of a window, and each of the others one permit.
-  expect(parts[0]! / parts[1]!).toBeGreaterThan(2.5)
-  for (const box of all.boxes.slice(1)) box.freeAt = time => Math.max(time, 1e9)
-  await pass(all.clock, 4000)
-  const [alone] = await partsWithin(20_000, all)
-  expect(alone).toBeGreaterThanOrEqual(0.97 * 20 * LIMIT)
-})

@@ -1,6 +1,3 @@
-import { once } from 'node:events'
-import { request } from 'node:http'
-import { connect } from 'node:net'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { layOut } from '../../../apps/trains/board/layout.js'
 import { Network } from '../../../apps/trains/board/network.js'
@@ -9,7 +6,7 @@ import type { AboutFrame, Frame } from '../../../apps/trains/board/frames.js'
 import { PageServer } from '../../../apps/trains/board/page-server.js'
 import { Waits } from '../../../apps/trains/board/waits.js'
 import { Scene } from '../../../apps/trains/board/scene.js'
-import { InputError, type Geography, type Place } from '../../../apps/trains/input/source.js'
+import { type Geography, type Place } from '../../../apps/trains/input/source.js'
 import type { LockInUse, LockUser } from '../../../apps/trains/lock-in-use.js'
 import type { Message } from '../../../apps/trains/messages/message.js'
 
@@ -221,17 +218,6 @@ describe('the server of the page', () => {
     open.push(server)
     return server
   }
-  /** Returns the status of a response to a request for a path, unchanged, with this name of the host. */
-  function statusFor(url: string, name: string, path = '/', method = 'GET'): Promise<number | undefined> {
-    return new Promise((resolve, reject) => {
-      const headers = { host: `${name}:${new URL(url).port}` }
-      const asked = request(url, { headers, path, method }, response => {
-        response.resume()
-        resolve(response.statusCode)
-      })
-      asked.on('error', reject).end()
-    })
-  }
 
   test('serves the files of the page, below 100 kB, and lets it load nothing else', async () => {
     const { url } = await serve()
@@ -254,17 +240,6 @@ describe('the server of the page', () => {
     expect(size).toBeLessThan(100_000)
   })
 
-  test('refuses a page that asks before the reply to another one has ended, because it would stay', async () => {
-    const server = await serve()
-    const { port, host } = new URL(server.url)
-    const viewer = connect(Number(port), '127.0.0.1')
-    viewer.write(`GET /events HTTP/1.1\r\nHost: ${host}\r\n\r\n`.repeat(3))
-    await once(viewer, 'data')
-    expect(server.pages).toBe(1)
-    viewer.destroy()
-    await expect.poll(() => server.pages).toBe(0)
-  })
-
   test('closes after a page has received what was sent', async () => {
     // More than a socket buffers.
     const title = 'x'.repeat(16 << 20)
@@ -282,31 +257,5 @@ describe('the server of the page', () => {
     const page = await fetch(new URL('events', server.url))
     await server.close()
     await expect(page.arrayBuffer()).rejects.toThrow()
-  })
-
-  test('refuses requests with another host name, and unknown paths', async () => {
-    const { url } = await serve()
-    expect(await statusFor(url, 'evil.example')).toBe(421)
-    expect(await statusFor(url, 'evil.example', '/events')).toBe(421)
-    const other = { headers: { origin: 'http://evil.example' } }
-    expect((await fetch(new URL('events', url), other)).status).toBe(403)
-    expect(await statusFor(url, 'LocalHost')).toBe(200)
-    for (const [path, status] of [
-      ['/', 200],
-      ['/none', 404],
-      ['/events', 404],
-    ] as const)
-      expect(await statusFor(url, 'localhost', path, 'HEAD')).toBe(status)
-    for (const path of ['/../package.json', '/none', '//', '/%', 'http://', '*'])
-      expect(await statusFor(url, 'localhost', path)).toBe(404)
-    expect(await statusFor(url, 'localhost', '/?query')).toBe(200)
-    expect((await fetch(url, { method: 'POST' })).status).toBe(405)
-  })
-
-  test('reports that a port is in use', async () => {
-    const { url } = await serve()
-    const port = Number(new URL(url).port)
-    await expect(serve(port)).rejects.toThrow(InputError)
-    await expect(serve(port)).rejects.toThrow(`can't serve on 127.0.0.1:${port}`)
   })
 })

@@ -171,15 +171,4 @@ describe('pacing', () => {
     expect(heard).toEqual(['1000: 3600 3600', '2000: 3660', '2000: 3660', '4000: 3780'])
     expect(clock.slept).toEqual([1000, 2000])
   })
-
-  test('ends when it is stopped', async () => {
-    const clock = new SleepersClock()
-    const controller = new AbortController()
-    const heard: string[] = []
-    for await (const batch of paced(stream(timed(0, 10, 20)), 1, clock, controller.signal)) {
-      heard.push(...batch.map(({ message }) => message.id))
-      if (heard.length === 2) controller.abort()
-    }
-    expect(heard).toEqual(['0', '10'])
-  })
 })

@@ -130,11 +130,6 @@ describe('a run', () => {
     })
   })
 
-  test('starts empty, regardless of what an earlier one has left', async () => {
-    await (await prepare(sourceOf(shuttles(40)))).deliver()
-    expect(await (await prepare(sourceOf(shuttles(100)))).deliver()).toMatchObject(whole)
-  })
-
   test('notices a wrong stored state', async () => {
     const run = await prepare(sourceOf(shuttles(100)))
     const key = 'LOC_B'

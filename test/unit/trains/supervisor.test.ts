@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { locationKey, type LocationCounts } from '../../../apps/trains/domain/location.js'
 import type { TimedMessage } from '../../../apps/trains/input/source.js'
 import { Log } from '../../../apps/trains/log/log.js'
@@ -223,34 +223,6 @@ describe('a worker that dies', () => {
     expect(run.lines).toContainEqual(expect.objectContaining({ event: 'worker died', worker: 2 }))
   })
 
-  test('passes its turn to another one until it is replaced', async () => {
-    const messages = traffic(20, 30)
-    const workers = new FakeWorkers(new SharedState())
-    let start: (() => void) | undefined
-    const startWorker: StartWorker = events => {
-      const process = workers.start(events)
-      if (workers.processes.length <= 2) return process
-      const send: typeof process.send = message => {
-        // Holds the first message back, because it starts the worker.
-        if (start) process.send(message)
-        else start = () => process.send(message)
-      }
-      return { ...process, send }
-    }
-    const run = supervise(messages, { processes: 2, atOnce: 1, workers, startWorker })
-    await run.supervisor.start()
-    const delivered = run.supervisor.deliver(batched(messages))
-    for (let turns = 0; turns < 3; turns++) await turn()
-    expect(run.supervisor.perWorker[1]!.messages).toBe(0)
-    workers.processes[0]!.kill()
-    await vi.waitFor(() => expect(run.supervisor.perWorker[1]!.messages).toBeGreaterThan(0))
-    await vi.waitFor(() => expect(start).toBeDefined())
-    expect(run.supervisor.isReady(1)).toBe(false)
-    start!()
-    await delivered
-    expect(run.order).toEqual(upTo(messages.length))
-  })
-
   test('repeatedly aborts the run with its last reason', async () => {
     const started: number[] = []
     const startWorker: StartWorker = events => {
@@ -327,16 +299,5 @@ describe('parts', () => {
         expect(gone).toEqual(expected.map(sequence => `m${sequence} ${sequence} ${sequence % 5 === 0}`))
       }),
     )
-  })
-
-  test('kills are distributed over the stream, and alternate the two moments', () => {
-    expect(planKills(4, 1000)).toEqual([
-      { after: 112, moment: 'at work' },
-      { after: 337, moment: 'committed, not acknowledged' },
-      { after: 562, moment: 'at work' },
-      { after: 787, moment: 'committed, not acknowledged' },
-    ])
-    expect(planKills(2, undefined).map(({ after }) => after)).toEqual([450, 1350])
-    expect(planKills(0, 10)).toEqual([])
   })
 })

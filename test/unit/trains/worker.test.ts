@@ -1,7 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import {
   BusyError,
-  ClosedError,
   ConflictError,
   IndeterminateError,
   open,
@@ -19,13 +18,11 @@ import { MessageRegistry, registry, standardTypes } from '../../../apps/trains/m
 import type { FromWorker } from '../../../apps/trains/protocol.js'
 import type { RunStore } from '../../../apps/trains/run-store.js'
 import type { TrainStore, TransactionOptions } from '../../../apps/trains/store.js'
-import { unlockedStore } from '../../../apps/trains/unlocked-store.js'
 import {
   MessageProcessor,
   type Limits,
   type Settlement,
 } from '../../../apps/trains/worker/message-processor.js'
-import { RunAbortedError } from '../../../apps/trains/worker/failure.js'
 import { MessageWorker } from '../../../apps/trains/worker/message-worker.js'
 import { TrainQueues, type QueueLimits } from '../../../apps/trains/worker/train-queues.js'
 import { FakeStore, runStore, SharedState } from './fake-store.js'
@@ -165,11 +162,6 @@ describe('a message is tried', () => {
     expect(tried).toHaveLength(1)
   })
 
-  test('no more when the store is closed: it is neither applied nor dead-lettered', async () => {
-    const { store } = failing(new ClosedError('closed'))
-    await expect(process(store)).rejects.toThrow(ClosedError)
-  })
-
   test('and is not dead-lettered if an attempt without a reply has committed it', async () => {
     const { store } = committingWithoutReply(new IndeterminateError('no reply'), ...refusals(2))
     const { settlement, events } = await process(store, once(3))
@@ -190,13 +182,6 @@ describe('a message is tried', () => {
     await expect(process(store, once(1))).rejects.toThrow(
       "can't find out whether message m1 is committed: damaged; continue with --resume",
     )
-  })
-
-  test('and the question waits for the lock of a dead worker until its lease ends', async () => {
-    const { store } = committingWithoutReply(new IndeterminateError('no reply'), ...refusals(1200))
-    expect((await process(store, once(1))).settlement).toMatchObject({ event: 'already applied' })
-    const { store: held } = failing(new IndeterminateError('no reply'), ...refusals(1300))
-    await expect(process(held, once(1))).rejects.toThrow(RunAbortedError)
   })
 })
 
@@ -386,13 +371,6 @@ describe('a worker', () => {
     it.hold(false)
     expect(sent[1]).toMatchObject({ kind: 'settled', sequences: [10, 11, 12] })
   })
-
-  test('that can not continue reports it', async () => {
-    const { it, failures } = worker(() => Promise.reject(new ClosedError('closed')))
-    it.work([10], messages.slice(0, 1))
-    await it.drain()
-    expect(failures).toEqual([expect.any(ClosedError)])
-  })
 })
 
 describe('stores', () => {
@@ -417,22 +395,5 @@ describe('stores', () => {
     expect(await write(second, 3)).toEqual({ applied: true, result: undefined })
     expect(await second.get('a')).toBe(3)
     expect(await first.get('a')).toBeUndefined()
-  })
-
-  test('without locks, concurrent updates are lost', async () => {
-    const values = new Map<string, unknown>([['a', 0]])
-    const store = unlockedStore({
-      get: async key => ({ value: values.get(key) }),
-      put: async (key, value) => void values.set(key, value),
-      delete: async key => void values.delete(key),
-    })
-    const add = () =>
-      store.transaction(
-        async () => ['a'],
-        async transaction => transaction.put('a', (transaction.get('a') as number) + 1),
-        options,
-      )
-    await Promise.all([add(), add()])
-    expect(values.get('a')).toBe(1)
   })
 })

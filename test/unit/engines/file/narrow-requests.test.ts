@@ -148,15 +148,6 @@ test('a queue behaves like an array under random operations', () => {
   }
 })
 
-test('a session is found by a request that is far behind', () => {
-  const requests = new NarrowRequests(connection)
-  for (let number = 1; number <= 20; number++) requests.append(request(number), number)
-  requests.append({ ...request(21), session: 'other' }, 21)
-  requests.flush()
-  requests.outdated()
-  expect(requests.near('other').map(each => each.session)).toContain('other')
-})
-
 test.each([
   ['a row that cannot be read', `update queues set queue = '{' where key = 'key'`],
   ['a row of a tail that cannot be read', `update tails set entry = '{' || entry where ticket = 12`],

@@ -6,11 +6,9 @@ import { LaneQuery } from '../../../../src/engines/postgres/clients/lane-query.j
 import { Repetition } from '../../../../src/engines/postgres/clients/repetition.js'
 import { SqlError, type Query } from '../../../../src/engines/postgres/clients/sql-client.js'
 import { Lanes } from '../../../../src/engines/postgres/lanes.js'
-import { Limiters } from '../../../../src/engines/postgres/limiters.js'
 import { statementsOf } from '../../../../src/engines/postgres/statements.js'
 import { lockRequest } from '../../../support/lock-request.js'
 import { pass } from '../../../support/passing.js'
-import { LimiterRows } from './limiter-rows.js'
 
 const member = { session: 's', host: 'h', pid: 1, label: undefined }
 const listener = { onNotices: () => undefined, onLost: () => undefined }
@@ -120,29 +118,6 @@ test('operations on a server that is slow for longer than their time succeed as 
   const lanes = new Lanes(new Calls(statements, () => member), query, clock, listener)
   clock.after(8000, () => (time = 4000))
   expect(await failuresOf(clock, () => lanes.run({ type: 'watch', session: 's', key: 'k' }))).toBe(0)
-})
-
-test('permits of a server that is slow for longer than their time are given as soon as it answers in time', async () => {
-  let time = 6000
-  const { clock, query } = clientOf(
-    () => time,
-    values => rows.decide(values),
-  )
-  const rows = new LimiterRows(clock)
-  const limiters = new Limiters(query, statements, clock)
-  clock.after(8000, () => (time = 4000))
-  const request = {
-    limiter: 'api',
-    session: 's',
-    windows: [],
-    units: [],
-    horizon: 10_000,
-    hold: 1000,
-    returns: [],
-    pause: undefined,
-    explain: undefined,
-  }
-  expect(await failuresOf(clock, () => limiters.reservePermits(request))).toBe(0)
 })
 
 test('replies to renewals do not make the callers of operations without replies wait for longer', async () => {

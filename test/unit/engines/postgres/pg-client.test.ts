@@ -111,25 +111,6 @@ test('statements that wait for a connection when the client is closed are reject
   await expect(client.query('select 1', [])).rejects.toMatchObject(refused)
 })
 
-test('a connection that is lost before it listens is reported once, by the error', async () => {
-  const pool = new FakePool(silent)
-  let lost = 0
-  const clock = new VirtualClock()
-  const listening = new PgClient('db', pool, clock).listen(
-    'channel',
-    () => undefined,
-    () => lost++,
-  )
-  await settled()
-  pool.emit('error', new Error('lost'))
-  clock.advance(STATEMENT_TIMEOUT)
-  await expect(listening).rejects.toMatchObject({
-    message: expect.stringMatching(/^no answer on a new connection .* within 5000 ms$/) as string,
-  })
-  expect(lost).toBe(0)
-  expect(pool.released).toEqual([true])
-})
-
 test('a connection that is lost while it listens is reported once', async () => {
   const pool = new FakePool(() => row(null))
   const messages: string[] = []

@@ -188,22 +188,6 @@ test('subscriptions made while the connection is busy share one statement', asyn
   expect(statements).toEqual(['channels', 'channels'])
 })
 
-test('concurrent calls share one run; later calls run again', async () => {
-  const { box } = scene()
-  const [one, other] = await Promise.all([box(), box()])
-  let count = 0
-  const work = async (): Promise<void> => {
-    count++
-    await pass(new VirtualClock(), 0)
-    if (count === 1) throw new Error('failed')
-  }
-  const results = await Promise.allSettled([one.together!(work), other.together!(work)])
-  expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
-  expect(count).toBe(1)
-  await other.together!(work)
-  expect(count).toBe(2)
-})
-
 test('a shared run continues after its first caller has closed', async () => {
   const { box } = scene()
   const [one, other] = await Promise.all([box(), box()])
@@ -213,14 +197,6 @@ test('a shared run continues after its first caller has closed', async () => {
   })
   await other.together!(() => Promise.reject(new Error('done twice')))
   await done
-})
-
-test('a closed box runs no statement over the connections of others', async () => {
-  const { box } = scene()
-  const [one, other] = await Promise.all([box(), box()])
-  await one.close()
-  await expect(one.query('select 1', [])).rejects.toThrow('the box was closed')
-  expect(await other.query('select 1', [])).toBe('select 1')
 })
 
 test('statements that take long get further clients, up to one for each box, which are closed when idle', async () => {
@@ -253,17 +229,6 @@ test('statements that take long get further clients, up to one for each box, whi
   expect(seen.closed).toBe(9)
   await Promise.all(boxes.map(each => each.close()))
   expect(seen.closed).toBe(10)
-})
-
-test('one box alone never waits for a further client', async () => {
-  const { clock, seen, server, box } = scene()
-  const one = await box()
-  server.answers = () => new Promise(resolve => clock.after(1000, resolve))
-  const all = Array.from({ length: 9 }, () => one.query('select 1', []))
-  expect(seen.running).toBe(9)
-  await pass(clock, 1000)
-  await Promise.all(all)
-  expect(seen.made).toBe(1)
 })
 
 test('statements that wait when the last box is closed are not lost', async () => {
@@ -335,17 +300,4 @@ test('a box with many statements does not delay those of others', async () => {
   expect(ended).toBeLessThan(40)
   await pass(clock, 1000)
   await Promise.all(all)
-})
-
-test('statements that wait a short time each get no further client', async () => {
-  const { clock, seen, server, box } = scene()
-  const boxes = await Promise.all(Array.from({ length: 9 }, box))
-  server.answers = () => new Promise(resolve => clock.after(40, resolve))
-  const end = clock.now() + 2000
-  const all = boxes.map(async each => {
-    while (clock.now() < end) await each.query('select 1', [])
-  })
-  await pass(clock, 2200)
-  await Promise.all(all)
-  expect(seen.made).toBe(1)
 })

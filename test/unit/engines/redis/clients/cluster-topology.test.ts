@@ -44,13 +44,6 @@ test('keys map to nodes by CLUSTER SLOTS, with reachable addresses', async () =>
   expect(changes).toBe(1)
 })
 
-test('looks at the same time are one', async () => {
-  await Promise.all([topology.look(), topology.look()])
-  expect(asked).toBe(1)
-  await topology.look()
-  expect(asked).toBe(2)
-})
-
 test('a reported move of a slot counts until the next look, which comes soon', async () => {
   await topology.look()
   expect(topology.redirected(slotOf(LOW), '10.0.0.1:7002', true)).toBe('mapped:7002')
@@ -69,24 +62,4 @@ test('a migrating slot stays with its source node', async () => {
   expect(topology.redirected(slotOf(LOW), '10.0.0.1:7002', false)).toBe('mapped:7002')
   expect(topology.masterOf(LOW)).toBe('mapped:7000')
   expect(clock.nextAt()).toBeUndefined()
-})
-
-test('a look that fails changes nothing', async () => {
-  await topology.look()
-  answers = [async () => HALVES, () => Promise.reject(new Error('no node there'))]
-  await expect(topology.look()).rejects.toThrow('no node there')
-  expect(topology.masterOf(LOW)).toBe('mapped:7000')
-  topology.lookSoon()
-  clock.advance(100)
-  await turns()
-  expect(changes).toBe(2)
-})
-
-test('after it was closed it looks no more', async () => {
-  topology.lookSoon()
-  topology.close()
-  topology.lookSoon()
-  clock.advance(1000)
-  await turns()
-  expect(asked).toBe(0)
 })

@@ -33,18 +33,6 @@ function answer() {
 const settled = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 const follow = (promise: Promise<string>) => inFlight.follow(promise, error => `failed: ${String(error)}`)
 
-test('settles as the answer does', async () => {
-  const [first, second] = [answer(), answer()]
-  const results = [follow(first.promise), follow(second.promise)]
-  expect(inFlight.size).toBe(2)
-  second.reject('lost')
-  await expect(results[1]).rejects.toBe('failed: lost')
-  first.resolve('done')
-  await expect(results[0]).resolves.toBe('done')
-  expect(inFlight.size).toBe(0)
-  expect(told).toEqual(['busy', 'idle'])
-})
-
 test('rejects late answers, and nothing else', async () => {
   const [early, late, young] = [answer(), answer(), answer()]
   const done = follow(early.promise)

@@ -82,12 +82,6 @@ test('links with one key share connections, which end with the last of them', as
   await next.close()
 })
 
-test('links with different keys have connections of their own', async () => {
-  const links = await Promise.all([connected('a'), connected('b')])
-  expect(made).toHaveLength(2)
-  for (const link of links) await link.close()
-})
-
 test('a message reaches the subscribers of its channel, until they unsubscribe or close', async () => {
   const heard = [new Heard(), new Heard(), new Heard()] as const
   const [first, second, third] = await Promise.all(heard.map(listener => connected('a', listener)))
@@ -103,15 +97,6 @@ test('a message reaches the subscribers of its channel, until they unsubscribe o
   expect(heard.map(({ messages }) => messages)).toEqual([['x: 1'], ['x: 1', 'x: 2'], ['y: 3']])
   expect(asked).toEqual(['SUBSCRIBE x', 'SUBSCRIBE x', 'SUBSCRIBE y', 'UNSUBSCRIBE x'])
   await Promise.all([first!.close(), third!.close()])
-})
-
-test('all links are notified of missed messages', async () => {
-  const heard = [new Heard(), new Heard(), new Heard()] as const
-  const [closed, ...open] = await Promise.all(heard.map(listener => connected('a', listener)))
-  await closed!.close()
-  made[0]!.listener.resubscribed()
-  expect(heard.map(({ resubscriptions }) => resubscriptions)).toEqual([0, 1, 1])
-  for (const link of open) await link.close()
 })
 
 test('a link that does not connect holds no connections, and can try again', async () => {
