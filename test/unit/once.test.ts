@@ -31,19 +31,10 @@ test('a time zone moves the times of a pattern, also when its clocks change', ()
   expect(nameAt(vienna, '2026-03-29T12:00:00Z')).toBe('0 3 * * * from 2026-03-29T01:00:00.000Z')
 })
 
-test.each([
-  'release 7',
-  'monday',
-  '7',
-  '2026-11-26',
-  '1234abc',
-  '9 to 5 on a day',
-  'P1',
-  'PT',
-  'daily-2026-11-26',
-  'v1.2.3',
-  '7 may',
-])('any other text is a slot of its own: %s', name => expect(slotAt('slots', name, 0)).toEqual({ name }))
+test.each(['release 7', '2026-11-26', '9 to 5 on a day', 'daily-2026-11-26', '7 may'])(
+  'any other text is a slot of its own: %s',
+  name => expect(slotAt('slots', name, 0)).toEqual({ name }),
+)
 
 test.each<[unknown, RegExp]>([
   ['', /slots must be a text, \{ cron \} or \{ every \}, not ""/],
@@ -51,23 +42,13 @@ test.each<[unknown, RegExp]>([
   ['0s', /slots must be from 1 ms to 3153600000000 ms/],
   [`${'9'.repeat(400)}d`, /slots must be from 1 ms to/],
   ['1d ', /not "1d "/],
-  [' release 7', /not " release 7"/],
-  ['@daily', /not "@daily"/],
   ['PT1H', /not "PT1H"/],
-  ['p1d', /not "p1d"/],
-  ['1h30m', /not "1h30m"/],
-  ['daily', /not "daily"/],
-  ['0 3 L * *', /not "0 3 L \* \*"/],
   ['? ? * * *', /\{ cron \} in code/],
   ['a\0b', /well-formed Unicode without NUL/],
   ['x'.repeat(1025), /string of 1 to 1024 characters/],
-  [null, /slots must be a text, \{ cron \} or \{ every \}, not null/],
   ['1day', /slots must be a duration/],
-  ['1D', /slots must be a duration/],
   ['0 3 * * *', /\{ cron \} in code/],
   [{ cron: 'at noon' }, /cron must be a pattern/],
-  [{ cron: '' }, /cron must be a pattern like '0 3 \* \* \*', not ""/],
-  [{ cron: null }, /cron must be a pattern .* not null/],
   [{}, /slots must be like { cron: .* } or { every: .* }/],
   [{ cron: '0 3 * * *', every: '1d' }, /slots must have either cron or every, not both/],
   [{ cron: '0 3 * * *', timeZone: 'Europe/Atlantis' }, /timeZone must be a name .* not "Europe\/Atlantis"/],
@@ -75,7 +56,6 @@ test.each<[unknown, RegExp]>([
   [{ cron: '0 0 3 1 1 * 2099' }, /a time in the past/],
   [{ every: '1 day' }, /every must be milliseconds or a string like '5s' .* not "1 day"/],
   [{ every: 0 }, /every must be from 1 ms/],
-  [{ every: undefined }, /slots must be like { cron: .* } or { every: .* }/],
   [{ every: '1d', timeZone: 'UTC' }, /unknown option "timeZone"; it must be every/],
 ])('%j is refused', (slots, message) => {
   const refused = (): unknown => slotAt('slots', slots as Slots, at('2026-03-02T03:00:00Z'))

@@ -80,24 +80,6 @@ test('each slot runs once in a fleet, at its time', async () => {
   expect(schedules.map(times)).toEqual(Array(3).fill('2026-03-05T03:00:00.000Z'))
 })
 
-test('the periods of `every` are the same in all processes, whenever they start', async () => {
-  const fleet = new Fleet('2026-03-02T14:07:00Z')
-  const start = async (): Promise<Schedule> =>
-    (await fleet.process()).box.schedule('sync', { every: '15m' }, fleet.task)
-  await start()
-  await pass(fleet.clock, 3 * MINUTE)
-  expect(times(await start())).toBe('2026-03-02T14:15:00.000Z')
-  await pass(fleet.clock, 20 * MINUTE)
-  expect(fleet.runs).toEqual(['2026-03-02T14:15:00.000Z', '2026-03-02T14:30:00.000Z'])
-})
-
-test('a step after a number begins there', async () => {
-  const start = '2026-03-02T14:02:00Z'
-  const steps = await runsOf({ start, times: { cron: '5/20 * * * *' }, duration: HOUR })
-  expect(steps).toEqual(await runsOf({ start, times: { cron: '5-59/20 * * * *' }, duration: HOUR }))
-  expect(steps).toHaveLength(3)
-})
-
 test('a period of 40 days, which is longer than a timer of the runtime, is kept exactly', async () => {
   const start = new Date(511 * 40 * DAY - 5 * MINUTE)
   const runs = await runsOf({
@@ -531,16 +513,6 @@ test('a schedule that a holder of its lock starts waits for that lock', async ()
   expect(fleet.runs).toEqual(['2026-03-02T14:01:00.000Z at 2026-03-02T14:01:15.000Z'])
 })
 
-test('while a slot runs, it is the next one', async () => {
-  const fleet = new Fleet('2026-03-02T14:00:30Z')
-  const { box } = await fleet.process()
-  const schedule = box.schedule('sync', { every: '1m' }, () => sleep(fleet.clock, 10 * SECOND))
-  await pass(fleet.clock, 35 * SECOND)
-  expect(times(schedule)).toBe('2026-03-02T14:01:00.000Z')
-  await pass(fleet.clock, 10 * SECOND)
-  expect(times(schedule)).toBe('2026-03-02T14:02:00.000Z')
-})
-
 test('a schedule ends after the last time of its pattern', async () => {
   const fleet = new Fleet('2026-03-02T14:00:30Z')
   const { box } = await fleet.process()
@@ -549,15 +521,6 @@ test('a schedule ends after the last time of its pattern', async () => {
   expect(fleet.runs).toEqual(['2026-03-02T15:00:00.000Z'])
   expect(schedule.next).toBeUndefined()
   expect(fleet.clock.nextAt()).toBeUndefined()
-})
-
-test('two processes with different times under one name run the slots of both', async () => {
-  const fleet = new Fleet('2026-03-02T02:00:00Z')
-  const [old, recent] = await Promise.all([fleet.process(), fleet.process()])
-  old.box.schedule('nightly', NIGHTLY, fleet.task)
-  recent.box.schedule('nightly', { cron: '0 4 * * *' }, fleet.task)
-  await pass(fleet.clock, 3 * HOUR)
-  expect(fleet.runs).toEqual(['2026-03-02T03:00:00.000Z', '2026-03-02T04:00:00.000Z'])
 })
 
 test('a schedule and oncePer do a slot once together', async () => {

@@ -242,26 +242,6 @@ describe.concurrent('an error says whether the task ran', () => {
       expect(error).toMatchObject({ code: 'LOST', taskBegan: true, taskEnded: false })
   })
 
-  test('the loss of an inner grant does not say that the outer task ended', async ({ boxes }) => {
-    const box = await boxes.open()
-    const running = box.mutex('outer').run(() =>
-      box.mutex('inner').run(
-        async grant => {
-          await until('the grant is lost', () => grant.signal.aborted)
-          return 'of the inner task'
-        },
-        { lease: LAPSING, renew: false },
-      ),
-    )
-    expect(await rejection(running)).toMatchObject({
-      code: 'LOST',
-      taskBegan: true,
-      taskEnded: false,
-      result: undefined,
-      cause: { taskEnded: true, result: 'of the inner task' },
-    })
-  })
-
   test("a limiter returns the task's result when its share can not be returned", async ({ boxes }) => {
     const [box, engine] = await boxes.withFaults()
     const limiter = box.limiter('api', { limit: 10, per: '1m', concurrency: 1 })

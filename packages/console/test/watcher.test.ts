@@ -82,19 +82,6 @@ test('the engine is asked once a second, however many look, and not at all when 
   expect(world.looks).toBe(4)
 })
 
-test('viewers that come and go do not make it ask more often', async () => {
-  const world = new World()
-  for (let turn = 0; turn < 19; turn++) {
-    const { leave } = world.join()
-    await world.advance(50)
-    leave()
-  }
-  expect(world.looks).toBe(1)
-  const { messages } = world.join()
-  // The known state is recent, so the viewer gets it at once.
-  expect(messages).toMatchObject([{ type: 'state', engine: 'memory:', hasDoctor: true }])
-})
-
 test('only what has changed is sent, and the timeline with it', async () => {
   const world = new World()
   const { messages } = world.join()

@@ -61,15 +61,6 @@ test('an entry survives its text, whatever its keys, ids, labels and values are'
   }
 })
 
-test('programs in other languages read an entry as JSON', () => {
-  expect(JSON.parse(encodeKeyEntry(full))).toMatchObject({
-    stamp: 12,
-    version: 11,
-    value: JSON.parse(full.value!),
-    n: 4,
-  })
-})
-
 test('other texts are refused', () => {
   for (const text of [
     'hello',

@@ -52,24 +52,6 @@ async function renewal(between: (calls: number, lock: MemberLock) => void) {
   return { isHeld: await locks.renew('key', 1000), member, locks }
 }
 
-test('a lock that was renewed is unlocked completely', async () => {
-  const { isHeld, member, locks } = await renewal(() => undefined)
-  expect(isHeld).toBe(true)
-  for (let times = 0; times < 3; times++) expect(await locks.renew('key', 1000)).toBe(true)
-  expect(member.owner).toBe('ours')
-  expect(await locks.unlock('key')).toBe(true)
-  expect(member.owner).toBeUndefined()
-})
-
-test('a lost lock is not renewed, and not acquired again', async () => {
-  const { isHeld, member, locks } = await renewal((calls, member) => {
-    if (calls === 0) member.unlockFor('ours')
-  })
-  expect(isHeld).toBe(false)
-  expect(member.owner).toBeUndefined()
-  expect(await locks.unlock('key')).toBe(false)
-})
-
 test.each([1, 2, 3])(
   'a lock that another program had and unlocks before call %i of the renewal is lost',
   async call => {
@@ -141,14 +123,6 @@ function locksOn(
     locks: new MapLocks(() => Promise.resolve(member as never), hazelcast, new VirtualClock(), failures),
   }
 }
-
-test('a lock that counts twice, because the client repeated the request, is unlocked completely', async () => {
-  const { member, locks } = locksOn()
-  await locks.tryLock('key', 0, 1000, true)
-  member.lock('ours')
-  expect(await locks.unlock('key')).toBe(true)
-  expect(member.owner).toBeUndefined()
-})
 
 test('a key that this client locks again while it is being unlocked completely stays locked', async () => {
   let again: Promise<boolean> | undefined

@@ -108,22 +108,6 @@ describe.each([
     expect(readdirSync(folder)).toEqual(['file'])
   })
 
-  test('a lock that vanishes with its directory can be released, and taken when the directory is back', async () => {
-    const inside = join(folder, 'directory', 'file')
-    for (const realpath of [true, false]) {
-      mkdirSync(dirname(inside))
-      writeFileSync(inside, '')
-      const release = await lockIt(inside)
-      rmSync(dirname(inside), { recursive: true })
-      expect(await checkIt(inside, { realpath: false })).toBe(false)
-      expect(await attempt(() => lockIt(inside, { realpath }))).toEqual(code('ENOENT'))
-      // As in proper-lockfile, the file must exist.
-      expect(await attempt(() => unlockIt(inside))).toEqual(code('ENOENT'))
-      expect(await attempt(realpath ? release : () => unlockIt(inside, { realpath }))).toBe(undefined)
-      expect(await attempt(release)).toEqual(code('ERELEASED'))
-    }
-  })
-
   test('a lock is stale after at least 2 seconds, 10 by default', async () => {
     makeFolder(9000)
     expect(await checkIt(file)).toBe(true)
@@ -280,15 +264,6 @@ test('an own lock is never stale, even if it was not updated in time', async () 
   expect(await check(file)).toBe(true)
   await expect(lock(file)).rejects.toMatchObject({ code: 'ELOCKED' })
   await release()
-})
-
-test('of callers that find a stale lock at once, one takes it', async () => {
-  for (let round = 0; round < 20; round++) {
-    makeFolder(60_000)
-    const results = await Promise.allSettled(Array.from({ length: 5 }, () => lock(file)))
-    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
-    await unlock(file)
-  }
 })
 
 test('a fresh lock is given back by a caller that found the one before it stale', async () => {

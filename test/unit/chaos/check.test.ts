@@ -96,14 +96,9 @@ const calm = history('good-calm')
 
 test.each<[string, keyof History, unknown]>([
   ['a negative lease', 'lease', -1],
-  ['a negative limit', 'limits', { kill: -1 }],
   ['no counters', 'counters', undefined],
-  ['a counter with one register', 'counters', { 'run:one': { fenced: 9 } }],
   ['a grant that was never held', 'requests', [{ ...calm.requests[0]!, heldUntil: undefined }]],
-  ['a hold without a grant', 'requests', [{ ...calm.requests[0]!, granted: undefined }]],
   ['a fault that ends before it begins', 'faults', [{ kind: 'cut', at: 5, until: 4 }]],
-  ['others that went on before the fault', 'faults', [{ kind: 'hold replies', at: 1, until: 2, others: -1 }]],
-  ['a stall that ends before it begins', 'stalls', [{ from: 5, until: 4 }]],
 ])('%s is in no history', (_what, part, spoiled) => {
   const own = mkdtempSync(join(tmpdir(), 'chaos-'))
   try {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { VirtualClock } from '../../../src/base/clock.js'
 import type { Renew } from '../../../src/engine/contract.js'
-import { ClosedError, LostError, UnavailableError } from '../../../src/base/errors.js'
+import { ClosedError, UnavailableError } from '../../../src/base/errors.js'
 import { claimSet } from '../../../src/core/claims.js'
 import { Lease, type LeaseOwner } from '../../../src/core/lease.js'
 import { LeaseKeeper } from '../../../src/core/lease-keeper.js'
@@ -109,24 +109,6 @@ describe('a lease that is renewed', () => {
     expect(one.deadline).toBe(2300)
   })
 
-  test('a lease that the engine has dropped is lost at once', async () => {
-    const { clock, engine, keeper, owner, hold } = start()
-    const one = hold('one', 300)
-    let told = 0
-    onLost(one, () => told++)
-    clock.advance(100)
-    engine.take('renew').answer(false)
-    await settle()
-    expect(one.loss).toBeInstanceOf(LostError)
-    expect(one.loss).toMatchObject({ key: 'key', engine: 'scripted:' })
-    expect(keeper.isLost(one)).toBe(true)
-    expect(told).toBe(1)
-    expect(owner.lost).toEqual(['one'])
-    clock.advance(1000)
-    expect(engine.asked).toHaveLength(1)
-    expect(told).toBe(1)
-  })
-
   test('an unclear answer keeps the old deadline, and the renewal is tried again', async () => {
     const { clock, engine, keeper, hold } = start()
     const one = hold('one', 300)
@@ -141,17 +123,6 @@ describe('a lease that is renewed', () => {
     await settle()
     expect(one.deadline).toBe(1125 + 300)
     expect(keeper.isLost(one)).toBe(false)
-  })
-
-  test('an answer that is older than a longer deadline does not shorten it', async () => {
-    const { clock, engine, keeper, hold } = start()
-    const one = hold('one', 300)
-    clock.advance(100)
-    one.deadline = 2000
-    keeper.schedule(one)
-    engine.take('renew').answer(true)
-    await settle()
-    expect(one.deadline).toBe(2000)
   })
 
   test('an answer for an earlier number is ignored', async () => {
@@ -289,17 +260,6 @@ describe('spare leases', () => {
       expect(engine.asked).toEqual([])
       expect(owner.lost).toEqual([])
     }
-  })
-
-  test('one that is due soon after another lease is released, too, instead of being renewed with it', () => {
-    const { clock, engine, keeper, owner, hold } = start()
-    const spare = hold('spare', 300)
-    keeper.keepSpare(spare)
-    clock.advance(90)
-    hold('used', 24)
-    clock.advance(8)
-    expect(engine.asked).toMatchObject([{ type: 'renew', request: { id: 'used' } }])
-    expect(owner.dropped).toEqual(['spare'])
   })
 
   test('no more than 64 are kept', () => {

@@ -10,7 +10,6 @@ import {
 import {
   ClosedError,
   IndeterminateError,
-  InvalidArgumentError,
   LostError,
   TimedOutError,
   UnavailableError,
@@ -108,18 +107,6 @@ describe('requests to the engine', () => {
     expect(engine.take('enqueue').operation.wait).toBe(800)
   })
 
-  test('a wait that is over before its timer fires is not sent as a try', async () => {
-    const { clock, engine, acquire } = await start()
-    const asked = acquire({ wait: 300 })
-    const request = await queueNext(engine, 60_000)
-    clock.freeze(400)
-    engine.listener.wake(request.id)
-    expect(engine.take('checkIn').operation.wait).toBeGreaterThan(0)
-    clock.advance(0)
-    await settle()
-    expect(asked.error).toBeInstanceOf(TimedOutError)
-  })
-
   test('a waiter checks in at the time that the engine gave, not sooner', async () => {
     const { clock, engine, acquire } = await start()
     acquire()
@@ -181,38 +168,6 @@ describe('requests to the engine', () => {
     expect(next.settled).toBe(false)
   })
 
-  test('a time in the past does not make a waiter check in at once', async () => {
-    const { clock, engine, acquire } = await start()
-    acquire()
-    await queueNext(engine, 0)
-    clock.advance(4)
-    expect(engine.words).toBe('enqueue')
-    clock.advance(1)
-    expect(engine.words).toBe('enqueue checkIn')
-  })
-
-  test('a woken waiter checks in at once, and its deadline counts from before the check-in', async () => {
-    const { clock, engine, acquire } = await start()
-    const asked = acquire({ lease: 500 })
-    const { operation, answer } = engine.take('enqueue')
-    answer(queued(operation.request.id))
-    await settle()
-    clock.advance(100)
-    engine.listener.wake('unknown')
-    expect(engine.words).toBe('enqueue')
-    engine.listener.wake(operation.request.id)
-    const checkIn = engine.take('checkIn')
-    // Repeated wake-ups change nothing.
-    engine.listener.wake(operation.request.id)
-    clock.advance(50)
-    checkIn.answer(held(operation.request.id, 5))
-    await settle()
-    expect(asked.value!.expiresIn()).toBe(450)
-    expect(engine.words).toBe('enqueue checkIn')
-    clock.advance(100)
-    expect(engine.words).toBe('enqueue checkIn')
-  })
-
   test.for(['acquire', 'tryAcquire'] as const)(
     'each grant of %s that is reported as lost early is checked',
     async method => {
@@ -229,24 +184,6 @@ describe('requests to the engine', () => {
       expect(checked.sort()).toEqual(ids.sort())
     },
   )
-
-  test('a key in use with other permits is refused to all waiters', async () => {
-    const { engine, box } = await start()
-    const semaphore = box.semaphore('key', { max: 4 })
-    const asked = [new Outcome(semaphore.acquire()), new Outcome(semaphore.acquire())]
-    engine.take('enqueue').answer({ state: 'mismatch', key: 'key', max: 7 })
-    engine.take('enqueue').answer({ state: 'mismatch', key: 'key', max: 7 })
-    await settle()
-    for (const { error } of asked) {
-      expect(error).toBeInstanceOf(InvalidArgumentError)
-      expect((error as Error).message).toMatch(/key.* 7;/)
-    }
-    const tried = new Outcome(semaphore.tryAcquire())
-    engine.take('enqueue').answer({ state: 'mismatch', key: 'key', max: 7 })
-    await settle()
-    expect(tried.error).toBeInstanceOf(InvalidArgumentError)
-    expect(engine.open).toBe(0)
-  })
 
   test('a try does not wait, and sends nothing while its own box holds or waits', async () => {
     const { engine, box, acquire, holder } = await start()
@@ -267,18 +204,6 @@ describe('requests to the engine', () => {
 })
 
 describe('an answer that comes late', () => {
-  test('past its own deadline it gives a try nothing, and is released', async () => {
-    const { clock, engine, box } = await start()
-    const tried = new Outcome(box.mutex('key').tryAcquire({ lease: 100 }))
-    const { operation, answer } = engine.take('enqueue')
-    clock.advance(100)
-    answer(held(operation.request.id, 4))
-    await settle()
-    expect(tried.settled).toBe(true)
-    expect(tried.value).toBeUndefined()
-    expect(engine.take('release').operation).toMatchObject({ request: operation.request, number: 4 })
-  })
-
   test('an enqueue that the engine has not begun is withdrawn when all callers gave up', async () => {
     const { clock, engine, acquire } = await start()
     engine.congested = true
@@ -387,25 +312,6 @@ describe('an engine that fails', () => {
     }
   })
 
-  test('check-ins that fail for longer than the entry is kept end the wait', async () => {
-    const { clock, engine, acquire } = await start()
-    const asked = [acquire({ lease: 1000 }), acquire({ lease: 1000 })]
-    const request = await queueNext(engine, 600)
-    clock.advance(600)
-    const failure = new UnavailableError('out of reach')
-    let looks = 0
-    while (!asked[0]!.settled && looks < 20) {
-      engine.take('checkIn').fail(failure)
-      looks++
-      await settle()
-      clock.advance(200)
-    }
-    expect(looks).toBe(3)
-    for (const { error } of asked) expect(error).toBe(failure)
-    expect(engine.take('cancel').operation.request.id).toBe(request.id)
-    expect(engine.open).toBe(0)
-  })
-
   test('a failed release is repeated in the background, and its caller gets the error', async () => {
     for (const failure of [new UnavailableError('out of reach'), new IndeterminateError('no answer')]) {
       const { engine, holder } = await start()
@@ -421,18 +327,6 @@ describe('an engine that fails', () => {
       await settle()
       expect(engine.open).toBe(0)
     }
-  })
-
-  test('a release that finds no grant rejects with a LostError, and the signal aborts with the same error', async () => {
-    const { engine, holder } = await start()
-    const grant = await holder(7)
-    const { signal } = grant
-    const released = new Outcome(grant.release())
-    expect(signal.aborted).toBe(false)
-    engine.take('release').answer(false)
-    await settle()
-    expect(released.error).toBeInstanceOf(LostError)
-    expect(signal.reason).toBe(released.error)
   })
 })
 
@@ -607,23 +501,6 @@ describe('turns', () => {
     }
   })
 
-  test('a grant that is extended just after its old deadline is valid', async () => {
-    const { clock, engine, acquire, holder } = await start()
-    const grant = await holder(7, { lease: 1000, renew: false })
-    const waiting = acquire({ lease: 1000, renew: false })
-    clock.advance(900)
-    const released = new Outcome(grant.release())
-    const { operation, answer } = engine.take('extendOrYield')
-    clock.advance(200)
-    answer(held(operation.request.id, 8))
-    await settle()
-    expect(released.error).toBeUndefined()
-    expect(waiting.value!.expiresIn()).toBe(800)
-    waiting.value!.assertHeld()
-    clock.advance(800)
-    expect(() => waiting.value!.assertHeld()).toThrow(LostError)
-  })
-
   test('a grant that was extended with another lease than the next caller wants is released', async () => {
     const { clock, engine, acquire, holder } = await start()
     const grant = await holder(7)
@@ -677,21 +554,6 @@ describe('turns', () => {
     await grantNext(engine, 4)
     expect(second.value!.token).toBe(4n * 1024n)
   })
-
-  test('writers behind a downgraded grant are in the engine’s queue from then on', async () => {
-    const { engine, box } = await start()
-    const { write } = box.readWriteLock('key')
-    const first = new Outcome(write.acquire())
-    await grantNext(engine, 3)
-    const second = new Outcome(write.acquire())
-    expect(engine.words).toBe('enqueue')
-    void first.value!.downgrade()
-    engine.take('downgrade').answer(true)
-    await settle()
-    await queueNext(engine)
-    expect(second.settled).toBe(false)
-    first.value!.assertHeld()
-  })
 })
 
 describe('labels', () => {
@@ -717,20 +579,6 @@ describe('labels', () => {
     engine.take('extendOrYield').answer(held(operation.request.id, 8))
     await released
     expect([...callers, last].map(labelOf)).toEqual(['first', 'turn', undefined, 'extended', 'last'])
-  })
-
-  test('the error of a wait names the caller of the same box that holds', async () => {
-    const { clock, acquire, holder } = await start()
-    const grant = await holder(7, { label: 'first' })
-    const second = acquire({ label: 'second' })
-    await grant.release()
-    await settle()
-    second.value!.assertHeld()
-    const third = acquire({ wait: 50, label: 'third' })
-    clock.advance(50)
-    await settle()
-    expect(third.error).toMatchObject({ holder: { label: 'second' } })
-    expect((third.error as Error).message).toContain('holder: "second" on ')
   })
 })
 
@@ -921,12 +769,5 @@ describe('readers and permits together', () => {
       await settle()
     }
     expect(callers.map(({ value }) => value !== undefined)).toEqual([true, true, false, false])
-  })
-
-  test('each request of a semaphore has the label and the lease of its caller', async () => {
-    const { engine, box } = await start()
-    const semaphore = box.semaphore('key', { max: 3 })
-    for (const label of ['a', 'b', 'c']) new Outcome(semaphore.acquire({ label }))
-    expect(['a', 'b', 'c'].map(() => engine.take('enqueue').operation.request.label)).toEqual(['a', 'b', 'c'])
   })
 })

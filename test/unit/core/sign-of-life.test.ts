@@ -44,21 +44,6 @@ async function start() {
   return { clock, engine, box, wait, named, answer, errors, granted }
 }
 
-test('a box sends one sign for all of its requests in an interval, and the requests send nothing', async () => {
-  const { clock, engine, wait, answer } = await start()
-  const ids = [await wait('a'), await wait('b')]
-  clock.advance(HEARTBEAT_INTERVAL / 2)
-  ids.push(await wait('c'))
-  clock.advance(HEARTBEAT_INTERVAL / 2 - 1)
-  expect(engine.words).toBe('enqueue enqueue enqueue')
-  for (let sign = 1; sign <= 3; sign++) {
-    clock.advance(sign === 1 ? 1 : HEARTBEAT_INTERVAL)
-    expect(engine.asked.at(-1)).toMatchObject({ type: 'alive', requests: ids.map(id => ({ id })) })
-    await answer(ALL_WAIT)
-  }
-  expect(engine.words).toBe('enqueue enqueue enqueue alive alive alive')
-})
-
 test('a request that has checked in since the sign was sent does not do so again', async () => {
   const { clock, engine, wait, answer } = await start()
   const id = await wait('a')

@@ -2,7 +2,6 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { VirtualClock } from '../../../src/base/clock.js'
 import { MemoryState } from '../../../src/engine/kit/memory-state.js'
 import {
-  CLAIM_WINDOW,
   WAITER_TTL,
   type LockRequest,
   type RequestStatus,
@@ -63,8 +62,6 @@ function extendOrYield(id: string, number: number, next: string): RequestStatus 
     now,
   )
 }
-const forceRelease = (key: string, number: number): boolean =>
-  table.decide({ type: 'forceRelease', key, number }, now)
 /** Returns the queue of a key: `a held, b waiting`. */
 const queue = (key: string): string =>
   table
@@ -87,25 +84,6 @@ describe('enqueue', () => {
     expect(enqueue('b.1', p('k', 1, 5)).state).toBe('held')
   })
 
-  test('another number of permits on one of several keys leaves nothing on the others', () => {
-    enqueue('a.1', p('k', 1, 4))
-    expect(enqueue('b.1', [...x('a'), ...p('k', 1, 5)])).toMatchObject({ state: 'mismatch', key: 'k' })
-    expect(queue('a')).toBe('')
-  })
-
-  test('only the first waiter checks in by itself: at the end of the first holder', () => {
-    enqueue('a.1', x('k'), { lease: 9000 })
-    expect(enqueue('b.1', x('k'), { lease: 9000 })).toMatchObject({ checkInAfter: 9000 })
-    expect(enqueue('c.1', x('k'), { lease: 9000 })).toMatchObject({
-      place: 2,
-      checkInAfter: Infinity,
-      sessionsAhead: ['a', 'b'],
-    })
-    now = WAITER_TTL
-    // By now b has expired.
-    expect(checkIn('c.1', 9000)).toMatchObject({ place: 2, checkInAfter: 9000 - WAITER_TTL })
-  })
-
   test('a waiter far back in a queue learns those at both ends', () => {
     const sessions = Array.from({ length: 12 }, (_, index) => `s${index}`)
     for (const session of sessions) enqueue(`${session}.1`, x('k'))
@@ -118,32 +96,10 @@ describe('enqueue', () => {
     for (const session of sessions) enqueue(`${session}.1`, p('k', 1, 12))
     expect(enqueue('first.1', p('k', 1, 12))).toMatchObject({ sessionsAhead: sessions })
   })
-
-  test('a waiter watches all holders of its keys', () => {
-    enqueue('a.1', p('k', 2), { lease: 20_000 })
-    enqueue('b.1', p('k', 1), { lease: 300 })
-    enqueue('c.1', p('k', 1), { lease: 10_000 })
-    expect(enqueue('d.1', p('k', 1), { lease: 30_000 })).toMatchObject({
-      place: 3,
-      checkInAfter: 300,
-      sessionsAhead: ['a', 'b', 'c'],
-    })
-  })
 })
 
 describe('a silent waiter', () => {
   const LONG = 6 * WAITER_TTL
-
-  test('keeps its place as long as nothing behind it could run', () => {
-    const held = enqueue('a.1', x('k'), { lease: LONG })
-    enqueue('b.1', x('k'), { lease: LONG })
-    enqueue('c.1', x('k'), { lease: LONG })
-    now = WAITER_TTL
-    expect(checkIn('c.1', LONG)).toMatchObject({ state: 'queued', place: 2 })
-    expect(checkIn('b.1', LONG)).toMatchObject({ state: 'queued', place: 1 })
-    release('a.1', numberOf(held))
-    expect(told()).toEqual(['wake b.1'])
-  })
 
   test('is dropped for a request that comes and does not wait', () => {
     enqueue('a.1', s('k'), { lease: LONG })
@@ -168,26 +124,6 @@ test.each([[x('k')], [x('k', 'j')]])('all the requests of a dead process may exp
   expect(enqueue('b.1', claims)).toMatchObject({ state: 'held' })
   expect(told()).toHaveLength(count)
   expect(queue('k')).toBe('b held')
-})
-
-test('repeating an extendOrYield returns the place of the next request', () => {
-  const number = numberOf(enqueue('a.1', x('k')))
-  enqueue('b.1', x('k'))
-  const first = extendOrYield('a.1', number, 'a.2')
-  expect(extendOrYield('a.1', number, 'a.2')).toEqual(first)
-  expect(queue('k')).toBe('b reserved, a waiting')
-})
-
-describe('forceRelease and revoke', () => {
-  test('an operator takes away the grant with that number, on all its keys, and its holder gets a hint', () => {
-    const number = numberOf(enqueue('a.1', x('j', 'k')))
-    enqueue('b.1', x('j'))
-    expect(forceRelease('k', number + 1)).toBe(false)
-    expect(forceRelease('z', number)).toBe(false)
-    expect(forceRelease('k', number)).toBe(true)
-    expect(told()).toEqual(['lost a.1', 'wake b.1'])
-    expect(forceRelease('k', number)).toBe(false)
-  })
 })
 
 describe('inspect', () => {
@@ -261,52 +197,6 @@ describe('a key that is bound to a transaction of an earlier holder', () => {
     bound.add('k')
     expect(renew('a.1', 101)).toBe(true)
     expect(extendOrYield('a.1', 101, 'a.2')).toMatchObject({ state: 'queued', id: 'a.2' })
-  })
-})
-
-describe('an enqueue that steals', () => {
-  const steal = (id: string, claims: Claim[]): RequestStatus => {
-    const request = lockRequest(id, claims)
-    requests.set(id, request)
-    return table.decide({ type: 'enqueue', request, lease: LEASE, wait: Infinity, steal: true }, now)
-  }
-
-  test('takes the keys from all their holders, before all that waits', () => {
-    enqueue('a.1', s('k'))
-    enqueue('b.1', s('k', 'l'))
-    enqueue('c.1', x('k'))
-    enqueue('d.1', x('l'))
-    expect(steal('e.1', x('k'))).toEqual({ state: 'held', id: 'e.1', number: 103 })
-    expect(queue('k')).toBe('e held, c waiting')
-    // The other key of a grant that was taken is free now.
-    expect(queue('l')).toBe('d reserved')
-    expect(told()).toEqual(['lost a.1', 'lost b.1', 'wake d.1'])
-    expect(renew('a.1', 101)).toBe(false)
-    release('e.1', 103)
-    expect(queue('k')).toBe('c reserved')
-  })
-
-  test('passes a reservation, which waits again, and keeps its place', () => {
-    enqueue('a.1', x('k'))
-    enqueue('b.1', x('k'))
-    enqueue('c.1', s('k'))
-    release('a.1', 101)
-    expect(queue('k')).toBe('b reserved, c waiting')
-    steal('d.1', x('k'))
-    expect(queue('k')).toBe('d held, b waiting, c waiting')
-    expect(checkIn('b.1')).toMatchObject({ state: 'queued', place: 1 })
-    now += CLAIM_WINDOW + 1
-    enqueue('e.1', s('k'))
-    release('d.1', 102)
-    expect(queue('k')).toBe('b reserved, c waiting, e waiting')
-  })
-
-  test('keeps its place when the state is saved and loaded', () => {
-    enqueue('a.1', x('k'))
-    enqueue('b.1', x('k'))
-    steal('c.1', x('k'))
-    state.load(state.save())
-    expect(queue('k')).toBe('c held, b waiting')
   })
 })
 

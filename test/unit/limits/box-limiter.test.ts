@@ -211,19 +211,6 @@ test('of more tries at once than there are permits, fetched together, as many as
   expect(permits).toHaveLength(30)
 })
 
-test('an answer to a question from before a limit was raised refuses no caller', async () => {
-  const clock = new VirtualClock(5000)
-  const server = new Server(clock)
-  const box = new DistantBox(clock, server, 20, { limit: 1, per: 3_600_000 })
-  void box.limiter.acquire()
-  await pass(clock, 100)
-  const waiting = box.limiter.acquire(1, { wait: 30_000 })
-  await pass(clock, 5)
-  box.limiter.setLimit(10)
-  await pass(clock, 200)
-  expect((await waiting).n).toBe(1)
-})
-
 test('waiters for a share of this process alone go back to the engine when it is there again', async () => {
   const clock = new VirtualClock(5000)
   const server = new Server(clock)

@@ -27,31 +27,6 @@ function scene() {
 const AMPLE = { limit: 1000, per: 1000 } as const
 
 describe('concurrency of a box', () => {
-  test('permits of a dead process return when its lease expires; its late release frees no permit of others', async () => {
-    const { clock, join } = scene()
-    const [one, engine] = await join()
-    const [other] = await join()
-    const options = { ...AMPLE, concurrency: 2 }
-    const permits = [await one.limiter('api', options).acquire(), await one.limiter('api', options).acquire()]
-    let given = 0
-    for (let caller = 0; caller < 3; caller++)
-      void other
-        .limiter('api', options)
-        .acquire()
-        .then(() => given++)
-    // The share is renewed while its box is connected.
-    await pass(clock, 100_000)
-    expect(given).toBe(0)
-    await engine.freeze()
-    await pass(clock, 6000)
-    expect(given).toBe(0)
-    await pass(clock, 5000)
-    expect(given).toBe(2)
-    for (const permit of permits) permit.release()
-    await pass(clock, 100_000)
-    expect(given).toBe(2)
-  })
-
   test('a call whose share was lost counts no longer, and what is released then is its own', async () => {
     const { clock, join, shares } = scene()
     const [one] = await join()

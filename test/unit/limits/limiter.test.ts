@@ -396,10 +396,7 @@ describe('bad input', () => {
 
   test.each([
     [{ limit: 0, per: 1000 }, 'limit must be a whole number from 1 to 1000000000, not 0'],
-    [{ limit: 1.5, per: 1000 }, 'limit must be'],
     [{ limit: 1, per: 0 }, 'per must be from 1 ms to 31622400000 ms, not 0'],
-    [{ limit: 1, per: 'soon' }, 'per must be milliseconds or a string like'],
-    [{ limit: 1 }, 'per must be'],
     [
       { limit: 1, per: 1000, window: 'fixed' },
       `window must be one of 'sliding', 'calendar', 'smooth', not "fixed"`,
@@ -407,20 +404,15 @@ describe('bad input', () => {
     [{ limit: 1, per: 1000, windows: 'sliding' }, 'unknown option "windows"'],
     [{ limit: 1, per: 1000, limits: [] }, 'give either limits or limit, not both'],
     [{ limits: [] }, 'limits must have at least one limit'],
-    [{ limits: 5 }, 'limits must be an array of limits, not 5'],
     [{ limits: [1] }, 'options must be an object'],
     [{ limits: [{ limit: 1, per: 1000, queue: 1 }] }, 'unknown option "queue"'],
     [{ limit: 1, per: '1d', timeZone: 'UTC' }, 'timeZone needs window'],
     [{ limit: 1, per: '1d', window: 'calendar', timeZone: 'Mars/Olympus' }, 'timeZone must be a name like'],
-    [{ limit: 1, per: '1d', window: 'calendar', timeZone: 3 }, 'timeZone must be a name like'],
     [{ limit: 1, per: 1.5, window: 'calendar' }, 'per must be whole milliseconds'],
     [{ limit: 1, per: 1000, window: 'calendar', jitter: 1000 }, 'jitter must be less than per'],
     [{ limit: 1, per: 1000, jitter: -1 }, 'jitter must be'],
     [{ limit: 1, per: 1000, concurrency: 0 }, 'concurrency must be'],
-    [{ limit: 1, per: 1000, queue: 0.5 }, 'queue must be'],
-    [{ limit: 1, per: 1000, clock: 5 }, 'clock must be a clock such as a VirtualClock, not 5'],
     [{ limit: 1, per: 1000, clock: { now: () => 0 } }, 'clock must be'],
-    [undefined, 'options must be an object'],
   ])('%j is refused', (options, message) => {
     expect(made(options as object)).toThrow(InvalidArgumentError)
     expect(made(options as object)).toThrow(message)

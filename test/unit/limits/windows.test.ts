@@ -325,17 +325,6 @@ describe('a calendar', () => {
     expect(window.readyAt(state, 8000, 5, 0)).toBe(8000)
   })
 
-  test('a refund counts only in the period that it was given in', () => {
-    const window = new CalendarWindow(2, 1000, 0, new EqualPeriods(1000))
-    const state = window.empty()
-    window.take(state, 2, 500, 0)
-    window.take(state, 2, 1500, 0)
-    window.refund(state, 2, 500)
-    expect(window.used(state, 1500)).toBe(2)
-    window.refund(state, 1, 1500)
-    expect(window.used(state, 1500)).toBe(1)
-  })
-
   test('what was given ahead and is taken back is there for others, in any order of periods', () => {
     const window = new CalendarWindow(2, 1000, 0, new EqualPeriods(1000))
     const ahead = (now: number): ReturnType<typeof window.empty> => {

@@ -1,12 +1,11 @@
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
-import { layOut } from '../../../apps/trains/board/layout.js'
 import { Network } from '../../../apps/trains/board/network.js'
 import { Board } from '../../../apps/trains/board/board.js'
 import type { AboutFrame, Frame } from '../../../apps/trains/board/frames.js'
 import { PageServer } from '../../../apps/trains/board/page-server.js'
 import { Waits } from '../../../apps/trains/board/waits.js'
 import { Scene } from '../../../apps/trains/board/scene.js'
-import { type Geography, type Place } from '../../../apps/trains/input/source.js'
+import type { Geography, Place } from '../../../apps/trains/input/source.js'
 import type { LockInUse, LockUser } from '../../../apps/trains/lock-in-use.js'
 import type { Message } from '../../../apps/trains/messages/message.js'
 
@@ -63,23 +62,6 @@ describe('the network', () => {
     expect(tracks).toEqual([[0, 1]])
     for (const { x, y } of stations) expect(Number.isFinite(x + y)).toBe(true)
   })
-
-  test('is one piece across the 180th meridian', () => {
-    const at = (longitude: number): Place => ({ latitude: 0, longitude })
-    const points = layOut([at(179), at(-179), at(-178), at(178)], [])
-    const order = [...points.keys()].sort((one, other) => points[one]!.x - points[other]!.x)
-    expect([
-      [3, 0, 1, 2],
-      [2, 1, 0, 3],
-    ]).toContainEqual(order)
-  })
-
-  test('counts the stations that are not drawn, because there are too many', () => {
-    const network = new Network(new Map(), undefined)
-    for (let station = 0; station < 1600; station++) network.stationOf(String(station))
-    expect(network.diagram()).toMatchObject({ stations: { length: 1500 }, left: 100 })
-    expect(network.stationOf('1599')).toBeUndefined()
-  })
 })
 
 /** Settles the messages of a train in the order in which they are applied. */
@@ -120,16 +102,6 @@ describe('the scene', () => {
       A1: { created: 1, departed: 1, arrived: 0, deleted: 0 },
       B1: { created: 0, departed: 0, arrived: 1, deleted: 1 },
     })
-  })
-
-  test('draws some of many trains', () => {
-    const scene = new Scene(networkOf(['A1 B1']))
-    for (let frame = 0; frame < 100; frame++) {
-      for (let train = 0; train < 100; train++) settle(scene, `${frame} ${train}`, 'A1', 'B1')
-      expect(scene.frame().length).toBeLessThanOrEqual(6)
-    }
-    expect(scene.standing()).toHaveLength(300)
-    expect(scene.running).toBe(10_000)
   })
 })
 
@@ -238,18 +210,6 @@ describe('the server of the page', () => {
     await load('')
     expect([...seen]).toEqual(expect.arrayContaining(['page.css', 'page.js']))
     expect(size).toBeLessThan(100_000)
-  })
-
-  test('closes after a page has received what was sent', async () => {
-    // More than a socket buffers.
-    const title = 'x'.repeat(16 << 20)
-    const server = await serve(0, { ...first, title })
-    const { url } = server
-    const page = await fetch(new URL('events', url))
-    const text = page.text()
-    await server.close()
-    expect((await text).includes(title)).toBe(true)
-    await expect(fetch(url)).rejects.toThrow()
   })
 
   test('closes although a page does not read', async () => {

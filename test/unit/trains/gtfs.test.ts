@@ -93,17 +93,6 @@ describe('a feed becomes messages', () => {
     ])
   })
 
-  test('a stop that is visited again, at once or later, is a move each time', async () => {
-    const { messages } = await fixture('repeated-stops')
-    expect(messages.map(line)).toEqual([
-      '6:00 loop#1 create A',
-      '6:00 loop#1 move B',
-      '6:05 loop#1 move B',
-      '6:10 loop#1 move A',
-      '6:10 loop#1 delete',
-    ])
-  })
-
   test('trips past midnight overlap the following days', async () => {
     const { messages } = await fixture('past-midnight', { days: 3 })
     expect(messages.map(line)).toEqual([
@@ -131,16 +120,6 @@ describe('a feed becomes messages', () => {
     ])
   })
 
-  test('every day has its own trains and message IDs', async () => {
-    const { messages, source } = await fixture('plain', { days: 4 })
-    expect(messages).toHaveLength(4 * plain.length)
-    expect(source.total).toBe(messages.length)
-    expect(new Set(messages.map(({ message }) => message.id)).size).toBe(messages.length)
-    expect(new Set(messages.map(({ message }) => message.train)).size).toBe(8)
-    const times = messages.map(({ time }) => time!)
-    expect(times).toEqual(times.toSorted((a, b) => a - b))
-  })
-
   test('with stations as locations, stops at any level below a station belong to it', async () => {
     const { messages } = await fixture('stations', { locations: 'station' })
     expect(messages.map(line)).toEqual([
@@ -160,11 +139,6 @@ describe('the trips of a date', () => {
     }
   })
 
-  test('by calendar_dates.txt alone', async () => {
-    const { messages } = await fixture('dates-only', { date: '20260502' })
-    expect(messages.map(line)).toEqual(['7:00 t2#1 create B', '7:10 t2#1 move A', '7:10 t2#1 delete'])
-  })
-
   test('exceptions add and remove services: Memorial Day runs as a Sunday', async () => {
     const sunday = await read(caltrain, { date: '20160529' })
     const holiday = await read(caltrain, { date: '20160530' })
@@ -181,18 +155,6 @@ describe('the trips of a date', () => {
     expect((await fixture('plain', { date: '20260102', days: 2 })).messages).toHaveLength(14)
   })
 })
-
-/** Writes a feed with the stops A and B and a trip t1. Given files replace the defaults. */
-async function writeFeed({
-  stops = 'stop_id\nA\nB',
-  trips = 't1,s',
-  times = '',
-  header = 'trip_id,stop_id,arrival_time,departure_time,stop_sequence',
-}): Promise<void> {
-  await writeFile(join(temporary, 'stops.txt'), stops)
-  await writeFile(join(temporary, 'trips.txt'), `trip_id,service_id\n${trips}`)
-  await writeFile(join(temporary, 'stop_times.txt'), `${header}\n${times}`)
-}
 
 describe('a feed with faults', () => {
   test('a fault in an unused column does no harm', async () => {
@@ -223,41 +185,6 @@ describe('a feed with faults', () => {
         'stop_times.txt 8: trip "t1": stop_id "G" is not in stops.txt; it is tracked by its ID',
       ].toSorted(),
     )
-  })
-
-  test('impossible lines are dropped, and reported with the reason', async () => {
-    const { rejections } = await fixture('spoiled')
-    expect(rejections).toEqual([
-      'stop_times.txt 20: trip "t5": stop_id must not be empty',
-      'stop_times.txt 22: the line has 8 fields, but the first line names 7 columns',
-      'stop_times.txt 23: trip "t5": stop_sequence must be an integer, got ""',
-      'stops.txt 10: the line has 3 fields, but the first line names 4 columns',
-      'stops.txt 9: the line has 2 fields, but the first line names 4 columns',
-      'trips.txt 7: trip "t6" has no usable line in stop_times.txt',
-    ])
-  })
-
-  test('with a date, a trip whose service is in no calendar is rejected', async () => {
-    await writeFeed({
-      trips: 't1,s\nt2,S\nt3,\nt4,\u{fffd}\nt5,other',
-      times: ['t1', 't2', 't3', 't4', 't5'].map(id => `${id},A,8:00:00,,1`).join('\n'),
-    })
-    await writeFile(
-      join(temporary, 'calendar_dates.txt'),
-      'service_id,date,exception_type\ns,20260701,1\nother,20260702,1\n\u{fffd},20260701,1\n',
-    )
-    expect((await read(temporary)).rejections).toEqual([])
-    const { messages, rejections } = await read(temporary, { date: '20260701' })
-    expect(messages.map(line)).toEqual(['8:00 t1#1 create A', '8:00 t1#1 delete'])
-    expect(rejections.map(text => text.replace(/stop_times.*(t\d).*/, 'times of $1'))).toEqual([
-      'calendar_dates.txt 4: service_id must not contain control characters or invalid ones',
-      'times of t2',
-      'times of t3',
-      'times of t4',
-      'trips.txt 3: service_id "S" is neither in calendar.txt nor in calendar_dates.txt',
-      'trips.txt 4: service_id must not be empty',
-      'trips.txt 5: service_id must not contain control characters or invalid ones',
-    ])
   })
 })
 
@@ -337,14 +264,5 @@ describe('an invalid feed', () => {
     archive.fill(0xff, 40, 50)
     await writeFile(path, archive)
     await expect(read(path)).rejects.toThrow("can't read stops.txt")
-  })
-})
-
-describe('the bundled timetable', () => {
-  test('has 218 trips: 218 creations, 2,885 moves, 218 deletions', async () => {
-    const { messages, rejections } = await read(caltrain)
-    const count = (type: string) => messages.filter(({ message }) => message.type === type).length
-    expect([count('create'), count('move'), count('delete')]).toEqual([218, 2885, 218])
-    expect(rejections).toEqual([])
   })
 })

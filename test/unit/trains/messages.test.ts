@@ -49,14 +49,6 @@ describe('messages', () => {
     expect(at('A')).toEqual({ id: 'A', created: 1, deleted: 0, arrived: 0, departed: 1 })
     expect(at('B')).toEqual({ id: 'B', created: 0, deleted: 1, arrived: 1, departed: 0 })
   })
-
-  test('creating a train that exists is ignored and reports where it is', async () => {
-    await create('T', 'A')
-    await move('T', 'B')
-    const before = [...state.values]
-    expect(await create('T', 'C')).toEqual({ event: 'ignored', why: 'the train exists', at: 'B' })
-    expect([...state.values]).toEqual(before)
-  })
 })
 
 describe('refused messages', () => {

@@ -1,9 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync, existsSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { DeadLetterFile } from '../../../apps/trains/dead-letters.js'
-import { Log } from '../../../apps/trains/log/log.js'
 import { LogFile } from '../../../apps/trains/log/log-file.js'
 import { compareLocations } from '../../../apps/trains/report/comparison.js'
 import { bucketOf, Histogram } from '../../../apps/trains/report/histogram.js'
@@ -220,27 +218,6 @@ describe('durations', () => {
 })
 
 describe('the log', () => {
-  test('has a line of JSON per event, of its level and more serious ones', () => {
-    const lines: string[] = []
-    const log = new Log({ write: line => lines.push(line) }, 'info', { worker: 2 })
-    log.debug('unheard')
-    log.info('moved', { message: 'm"1', from: 'A', to: undefined })
-    log.warn('bare')
-    expect(lines.every(line => line.endsWith('}\n'))).toBe(true)
-    const [first, second] = lines.map(line => JSON.parse(line) as Record<string, unknown>)
-    expect(first).toEqual({
-      time: expect.any(String),
-      level: 'info',
-      event: 'moved',
-      message: 'm"1',
-      from: 'A',
-      worker: 2,
-    })
-    expect(second).toMatchObject({ level: 'warn', event: 'bare' })
-    expect(Math.abs(Date.parse(String(first?.['time'])) - Date.now())).toBeLessThan(60_000)
-    expect([log.writes('info'), log.writes('debug')]).toEqual([true, false])
-  })
-
   test('is written to its file many lines at a time, and is complete after it is closed', () => {
     const path = join(folder, 'log')
     const file = LogFile.open(path)
@@ -255,37 +232,10 @@ describe('the log', () => {
   })
 })
 
-test('dead letters are stored with their reasons, and those of another run are deleted', () => {
-  const file = new DeadLetterFile(join(folder, 'deep', 'dead.ndjson'))
-  file.clear()
-  const message = { id: '1', type: 'delete', train: 'T' }
-  file.keep({ message, reason: 'no luck' })
-  file.keep({ message, reason: 'again' })
-  const letters = readFileSync(file.path, 'utf8')
-    .trimEnd()
-    .split('\n')
-    .map(line => JSON.parse(line) as unknown)
-  expect(letters).toMatchObject([
-    { reason: 'no luck', message },
-    { reason: 'again', message },
-  ])
-  file.clear()
-  expect(existsSync(file.path)).toBe(false)
-})
-
 describe('the verdict on the page', () => {
   const headline = 'Correct: no update was lost, and none was made twice.'
   const same =
     'All 3 locations have the same counts as in a run in one process, which applies one message after another.'
-
-  test('says what the end proves, and what happened to the workers', () => {
-    expect(verdictOf(report)).toEqual({ outcome: 'right', headline, lines: [same] })
-    const kills = { kills: [KILL, KILL], redelivered: 1016, alreadyApplied: 7 }
-    expect(verdictOf({ ...report, ...kills }).lines).toEqual([
-      same,
-      'Workers killed: 2. Messages delivered again: 1,016, of which 7 were already committed and skipped.',
-    ])
-  })
 
   test('says what was lost, and that a run was interrupted', () => {
     expect(verdictOf({ ...report, rejected: 1, deadLettered: 1200 })).toEqual({

@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Message } from '../../../apps/trains/messages/message.js'
 import { Routes } from '../../../apps/trains/supervisor/routes.js'
@@ -74,28 +73,6 @@ function* alongALine(places: number, trains: number, steps: number): Generator<P
 }
 
 describe('routes', () => {
-  test('keep the order of each train with workers of any speed, and lose nothing', () => {
-    const place = fc.option(fc.integer({ min: 0, max: 30 }), { nil: undefined, freq: 10 })
-    const step = fc.tuple(fc.integer({ min: 0, max: 12 }), place, fc.integer({ min: 0, max: 3 }))
-    fc.assert(
-      fc.property(fc.array(step, { minLength: 4000, maxLength: 6000 }), steps => {
-        const crew = new Crew(3)
-        const wanted = new Map<string, string[]>()
-        for (const [id, [train, at, worker]] of steps.entries()) {
-          const message = { id: `${id}`, type: 'move', train: `T${train}` }
-          wanted.set(message.train, [...(wanted.get(message.train) ?? []), message.id])
-          crew.add({ ...message, place: at === undefined ? undefined : `L${at}` } as Placed)
-          if (worker < 3) crew.finish(worker)
-        }
-        crew.finishAll()
-        for (const [train, ids] of wanted) {
-          expect(crew.finished.filter(message => message.train === train).map(({ id }) => id)).toEqual(ids)
-        }
-      }),
-      { numRuns: 10 },
-    )
-  })
-
   test('assign each place to one worker, mostly with its neighbours, and give all workers about the same work', () => {
     const crew = new Crew(4)
     const messages = [...alongALine(40, 30, 400)]

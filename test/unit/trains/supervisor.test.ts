@@ -11,7 +11,6 @@ import { Tally } from '../../../apps/trains/report/tally.js'
 import { SerialResult } from '../../../apps/trains/serial.js'
 import { planKills } from '../../../apps/trains/supervisor/kill-plan.js'
 import { Kills } from '../../../apps/trains/supervisor/kills.js'
-import { StreamWindow } from '../../../apps/trains/supervisor/stream-window.js'
 import { Supervisor, type DeadLetter } from '../../../apps/trains/supervisor/supervisor.js'
 import type { StartWorker } from '../../../apps/trains/supervisor/worker-process.js'
 import { SharedState } from './fake-store.js'
@@ -153,16 +152,6 @@ describe('messages are delivered', () => {
     expect(run.differences()).toEqual([])
   })
 
-  test('until reading them throws', async () => {
-    async function* broken(): AsyncGenerator<readonly TimedMessage[]> {
-      yield traffic(2, 1).map(message => ({ message }))
-      throw new Error('the disk is gone')
-    }
-    const run = supervise([])
-    await run.supervisor.start()
-    await expect(run.supervisor.deliver(broken())).rejects.toThrow('the disk is gone')
-  })
-
   test('and dead letters are stored before they count as done, and are not part of the serial result', async () => {
     const messages = traffic(4, 3)
     const bad: Message = { id: 'bad', type: 'unheard of', train: 'T1' }
@@ -269,35 +258,6 @@ describe('a worker that dies', () => {
         },
       ),
       { numRuns: 150 },
-    )
-  })
-})
-
-describe('parts', () => {
-  test('messages leave a window in the order of the stream, in any order in which they are done', () => {
-    fc.assert(
-      fc.property(fc.infiniteStream(fc.nat()), fc.integer({ min: 1, max: 9 }), (choices, size) => {
-        const gone: string[] = []
-        const window = new StreamWindow(size, 100, ({ id }, sequence, deadLettered) =>
-          gone.push(`${id} ${sequence} ${deadLettered}`),
-        )
-        const open: number[] = []
-        let next = 100
-        for (let step = 0; step < 200; step++) {
-          const choice = choices.next().value
-          if (choice % 2 === 0 && !window.full) {
-            expect(window.add({ id: `m${next}`, type: '', train: '' })).toBe(next)
-            open.push(next++)
-          } else if (open.length > 0) {
-            const [sequence] = open.splice((choice >> 1) % open.length, 1)
-            window.settle(sequence!, sequence! % 5 === 0)
-            expect(gone).toHaveLength(Math.min(next, ...open) - 100)
-          }
-          expect(window.empty).toBe(open.length === 0)
-        }
-        const expected = upTo(gone.length).map(index => 100 + index)
-        expect(gone).toEqual(expected.map(sequence => `m${sequence} ${sequence} ${sequence % 5 === 0}`))
-      }),
     )
   })
 })

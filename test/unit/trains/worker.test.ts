@@ -1,12 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import {
-  BusyError,
-  ConflictError,
-  IndeterminateError,
-  open,
-  TimedOutError,
-  UnavailableError,
-} from 'signalbox'
+import { BusyError, ConflictError, IndeterminateError, TimedOutError, UnavailableError } from 'signalbox'
 import { describe, expect, test } from 'vitest'
 import type { Clock } from '../../../apps/trains/clock.js'
 import { Log, type LogLevel } from '../../../apps/trains/log/log.js'
@@ -219,32 +212,6 @@ describe('consecutive messages of a train', () => {
     expect(await value(store, 'TRA_T')).toMatchObject({ location: 'C' })
   })
 
-  test('skip those that were committed before', async () => {
-    const store = new FakeStore(new SharedState())
-    await processor(store).process(run.slice(0, 2))
-    expect(events(await processor(store).process(run))).toEqual([
-      'already applied',
-      'already applied',
-      'moved',
-    ])
-    expect(events(await processor(store).process(run))).toEqual(Array(3).fill('already applied'))
-    expect(await value(store, 'LOC_B')).toMatchObject({ arrived: 1, departed: 1 })
-  })
-
-  test('of several trains are one transaction, and each is applied once in any other', async () => {
-    const { store, tried } = failing()
-    const other = messages('U', 'A', 'B')
-    expect(events(await processor(store).process([run[0]!, ...other]))).toEqual([
-      'created',
-      'created',
-      'moved',
-    ])
-    expect(tried.map(({ id }) => id.map(({ key }) => key))).toEqual([['TRA_T', 'TRA_U', 'TRA_U']])
-    expect(events(await processor(store).process(other))).toEqual(['already applied', 'already applied'])
-    expect(events(await processor(store).process(run))).toEqual(['already applied', 'moved', 'moved'])
-    expect(await value(store, 'LOC_A')).toMatchObject({ created: 2, departed: 2 })
-  })
-
   test('of several trains are applied by train if one fails', async () => {
     const { store, tried } = failing()
     const other = messages('U', 'A', 'C')
@@ -253,29 +220,6 @@ describe('consecutive messages of a train', () => {
     expect(events(settlements)).toEqual(['created', 'created', 'dead-lettered', 'moved', 'moved'])
     expect(tried.map(({ id }) => id.length)).toEqual([5, 2, 3, 1, 1, 1])
     expect(await value(store, 'LOC_A')).toMatchObject({ created: 2, departed: 2 })
-  })
-
-  test('share locks and a commit with those of other trains, even if one fails', async () => {
-    await using box = await open('memory:')
-    const store = box.store('trains', { group: { maxSize: 8, maxTime: 1000 } })
-    const tokens: unknown[] = []
-    const observed: Pick<TrainStore, 'transaction'> = {
-      async transaction(keys, change, options) {
-        const outcome = await store.transaction(keys, change, options)
-        if (outcome.applied && options.id.length === 2) tokens.push(outcome.token)
-        return outcome
-      },
-    }
-    const together = processor(observed, [creation, failsAtB])
-    const others = ['U', 'V', 'W'].map(train => messages(train, 'A', 'B'))
-    const settled = await Promise.all([run, ...others].map(some => together.process(some)))
-    expect(settled.map(events)).toEqual([
-      ['created', 'dead-lettered', 'moved'],
-      ...others.map(() => ['created', 'moved']),
-    ])
-    expect(tokens).toEqual(Array(3).fill(tokens[0]))
-    expect((await store.get('LOC_B'))?.value).toMatchObject({ arrived: 3, departed: 0 })
-    expect((await store.get('LOC_A'))?.value).toMatchObject({ created: 4, departed: 4 })
   })
 })
 
@@ -346,17 +290,6 @@ describe('a worker', () => {
     )
     return { it, sent, failures }
   }
-
-  test('reports which messages were dead-lettered, and why', async () => {
-    const { it, sent } = worker(async ({ id }) =>
-      id === 'y'
-        ? { event: 'dead-lettered', lockWait: 0, failure: 'no luck' }
-        : { event: 'deleted', lockWait: 0 },
-    )
-    it.work([10, 11, 12], messages)
-    await it.drain()
-    expect(sent).toMatchObject([{ deadLettered: [{ sequence: 11, reason: 'no luck' }] }])
-  })
 
   test('that holds acknowledges nothing, and reports committed messages', async () => {
     const { it, sent } = worker(async () => ({ event: 'deleted', lockWait: 0 }))

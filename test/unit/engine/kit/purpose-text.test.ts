@@ -8,34 +8,23 @@ const terms = { lease: 1, wait: 1 }
 const nothing = { guard: undefined, expect: [], writes: [], record: [], retention: 0, release: false }
 
 const texts: readonly (readonly [Purpose, string])[] = [
-  [{ type: 'join' }, 'open a box'],
-  [{ type: 'leave' }, 'close a box'],
   [{ type: 'reservePermits' }, 'get permits of a limiter'],
-  [{ type: 'limiters' }, 'list the limiters'],
   [{ type: 'enqueue', request, ...terms }, 'lock "a", "b"'],
-  [{ type: 'checkIn', request, ...terms }, 'lock "a", "b"'],
   [{ type: 'cancel', request }, 'withdraw the request for "a", "b"'],
   [{ type: 'renew', request, number: 1, lease: 1 }, 'extend the lock of "a", "b"'],
   [{ type: 'extendOrYield', request, number: 1, next: request, ...terms }, 'extend the lock of "a", "b"'],
   [{ type: 'release', request, number: 1 }, 'release "a", "b"'],
-  [{ type: 'downgrade', request, number: 1 }, 'downgrade the lock of "a", "b"'],
   [{ type: 'forceRelease', key: 'a', number: 1 }, 'release "a" by force'],
-  [{ type: 'revoke', session: 's' }, 'revoke the session "s"'],
-  [{ type: 'sweepExpired', keys: ['a'] }, 'remove the expired requests for "a"'],
   [{ type: 'inspect', prefix: 'a', exact: true }, 'inspect "a"'],
-  [{ type: 'inspect', prefix: 'a' }, 'list the locks that begin with "a"'],
   [{ type: 'inspect', prefix: '' }, 'list the locks'],
   [{ type: 'list', prefix: 's/', after: '', limit: 1 }, 'list the store keys that begin with "s/"'],
-  [{ type: 'read', keys: ['a'], ids: [{ key: 'b', id: '1' }] }, 'read "a", "b"'],
   [{ type: 'read', keys: ['a', 'b', 'c', 'd', 'e'], ids: [] }, 'read "a", "b", "c" and 2 more'],
   [
     { type: 'commit', ...nothing, writes: [{ key: 'a', value: '1' }], record: [{ key: 'a', id: '1' }] },
     'write "a"',
   ],
-  [{ type: 'commit', ...nothing, expect: [{ key: 'a', version: 1 }] }, 'check the version of "a"'],
   [{ type: 'commit', ...nothing, release: true }, 'end a transaction'],
   [{ type: 'watch', session: 's', key: 'a' }, 'watch "a"'],
-  [{ type: 'unwatch', session: 's', key: 'a' }, 'stop watching "a"'],
 ]
 
 test.each(texts)('errors about %o say "could not %s"', (purpose, text) => {

@@ -151,14 +151,14 @@ function storedIn(state: FileState): StoredTable {
 }
 
 test.each<[HistoryKind, number]>([
-  ['any', 40],
-  ['crowded', 15],
-  ['together', 15],
+  ['any', 25],
+  ['crowded', 10],
+  ['together', 10],
 ])(
   'the state in a database decides as the state in variables does: %s operations',
   async (kind, histories) => {
     for (let seed = 1; seed <= histories; seed++)
       await compareHistories(() => new FileTablePort(seed), seed, 1, kind)
   },
-  60_000,
+  180_000,
 )

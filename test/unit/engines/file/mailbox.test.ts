@@ -1,7 +1,6 @@
 import {
   chmodSync,
   existsSync,
-  mkdirSync,
   mkdtempSync,
   readdirSync,
   renameSync,
@@ -132,15 +131,6 @@ describe('open', () => {
 })
 
 describe('send', () => {
-  it('delivers a thousand small messages of one tick, in order', async () => {
-    const { mailbox, inbox } = await openInbox()
-    const sender = await open()
-    const messages = Array.from({ length: 1000 }, (_, number) => `message ${number}`)
-    for (const message of messages) void sender.send(mailbox.address, message)
-    await eventually(() => expect(inbox).toHaveLength(1000))
-    expect(inbox).toEqual(messages)
-  })
-
   it('delivers any text: empty, with line ends and NUL, not ASCII, and 64 KB', async () => {
     const { mailbox, inbox } = await openInbox()
     const sender = await open()
@@ -222,40 +212,6 @@ describe('send', () => {
   })
 })
 
-describe('close', () => {
-  it('delivers messages that were sent just before', async () => {
-    const { mailbox, inbox } = await openInbox()
-    const sender = await open()
-    void sender.send(mailbox.address, 'goodbye')
-    await sender.close()
-    await eventually(() => expect(inbox).toEqual(['goodbye']))
-  })
-
-  it.runIf(process.platform === 'linux')(
-    'leaves no file and no descriptor behind, also of peers that are gone',
-    async () => {
-      const sender = await open()
-      const descriptors = () => readdirSync('/proc/self/fd').length
-      const before = descriptors()
-      const deep = join(folder, 'd'.repeat(120))
-      mkdirSync(deep)
-      for (let number = 0; number < 50; number++) {
-        const { mailbox, inbox } = await openInbox()
-        const far = await open(() => {}, deep)
-        const stop = sender.watch(mailbox.address, () => expect.unreachable())
-        void sender.send(mailbox.address, 'hello')
-        await eventually(() => expect(inbox).toHaveLength(1))
-        await Promise.all([mailbox.close(), far.close()])
-        stop()
-      }
-      await eventually(() => expect(descriptors()).toBe(before))
-      expect(readdirSync(deep)).toEqual([])
-      rmSync(deep, { recursive: true })
-      expect(readdirSync(folder)).toEqual([sender.address])
-    },
-  )
-})
-
 describe('input of other processes', () => {
   async function raw(address: string): Promise<Socket> {
     const socket = connect(join(folder, address))
@@ -299,23 +255,6 @@ describe('input of other processes', () => {
 })
 
 describe.runIf(process.platform === 'linux')('watch', () => {
-  it('notifies each watcher once when no mailbox listens any more', async () => {
-    const impostor = await Impostor.listen(someAddress, () => {})
-    const watcher = await open()
-    const dead = vi.fn()
-    const stopped = vi.fn()
-    watcher.watch(someAddress, dead)
-    watcher.watch(someAddress, dead)
-    watcher.watch(someAddress, stopped)()
-    await sleep(20)
-    expect(dead).not.toHaveBeenCalled()
-    await impostor.die()
-    await eventually(() => expect(dead).toHaveBeenCalledTimes(2))
-    await sleep(20)
-    expect(dead).toHaveBeenCalledTimes(2)
-    expect(stopped).not.toHaveBeenCalled()
-  })
-
   it('reports nothing about one that closed in order, was removed, or never existed', async () => {
     const watcher = await open()
     const dead = vi.fn()
@@ -346,24 +285,6 @@ describe.runIf(process.platform === 'linux')('watch', () => {
     const before = impostor.connections.length
     await sleep(300)
     expect(impostor.connections.length).toBeLessThanOrEqual(before + 1)
-  })
-
-  it('lets a called watcher watch, send, remove and close', async () => {
-    await (await Impostor.listen(someAddress, () => {})).die()
-    const watcher = await open()
-    const told: string[] = []
-    watcher.watch(someAddress, () => {
-      told.push('first')
-      void watcher.send(someAddress, 'is a box there?')
-      watcher.watch(someAddress, () => {
-        told.push('second')
-        watcher.remove(someAddress)
-        void watcher.close()
-      })
-    })
-    await eventually(() => expect(told).toEqual(['first', 'second']))
-    await watcher.close()
-    expect(readdirSync(folder)).toEqual([])
   })
 })
 

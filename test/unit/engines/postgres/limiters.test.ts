@@ -248,9 +248,3 @@ test('boxes that share connections decide in one statement, and one of them may 
   expect((await answers(Promise.all(both))).map(given)).toEqual([1, 1])
   expect(sent).toBe(1)
 })
-
-test('boxes with connections of their own decide by themselves', () => {
-  const { clock } = scene()
-  const limiters = [{}, {}].map(sql => sharedLimiters(sql as SqlClient, statementsOf('signalbox'), clock))
-  expect(limiters[0]).not.toBe(limiters[1])
-})

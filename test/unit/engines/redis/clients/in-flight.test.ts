@@ -51,21 +51,6 @@ test('rejects late answers, and nothing else', async () => {
   expect(told).toEqual(['busy', 'late', 'idle'])
 })
 
-test('leaves no timer when no command waits', async () => {
-  const answers = Array.from({ length: 1000 }, answer)
-  const results = answers.map(({ promise }) => follow(promise))
-  expect(clock.nextAt()).toBe(100)
-  for (const { resolve } of answers) resolve('done')
-  await Promise.all(results)
-  expect(clock.nextAt()).toBeUndefined()
-  clock.advance(100)
-  const further = answer()
-  const result = follow(further.promise)
-  expect(clock.nextAt()).toBe(200)
-  clock.advance(100)
-  await expect(result).rejects.toThrow('too late')
-})
-
 test('a process that was stopped finds its answers before it calls them late', async () => {
   const { promise, resolve } = answer()
   const result = follow(promise)

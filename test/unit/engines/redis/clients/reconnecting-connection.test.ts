@@ -111,17 +111,6 @@ test('a connection that was given up for a late reply is not waited for', async 
   expect(connection.reconnecting).toBeUndefined()
 })
 
-test('commands that were sent before the connection broke are indeterminate', async () => {
-  await connection.connect()
-  server.answer = () => undefined
-  const sent = connection.send(['INCR', 'k'])
-  server.last.break()
-  await expect(sent).rejects.toMatchObject({
-    code: 'INDETERMINATE',
-    message: expect.stringContaining('lost the connection'),
-  })
-})
-
 test('a command that is not answered in time fails and takes its connection with it', async () => {
   await connection.connect()
   server.answer = ([name], resolve) => name === 'PREPARE' && resolve('OK')

@@ -1,7 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
 import type { LinkListener, RedisLink } from '../../../../../src/engines/redis/clients/redis-link.js'
 import { sharedLink } from '../../../../../src/engines/redis/clients/shared-link.js'
-import { UnavailableError } from '../../../../../src/base/errors.js'
 import { Heard } from '../../../../support/redis/heard.js'
 
 /** A link that records its calls. */
@@ -65,22 +64,6 @@ async function connected(key: string, listener?: LinkListener): Promise<RedisLin
   await link.connect()
   return link
 }
-
-test('links with one key share connections, which end with the last of them', async () => {
-  const [one, other] = await Promise.all([connected('a'), connected('a')])
-  expect(made).toHaveLength(1)
-  await one.close()
-  await one.close()
-  expect(made[0]!.isClosed).toBe(false)
-  await expect(one.command('', ['GET'])).rejects.toThrow(UnavailableError)
-  expect(await other.command('', ['GET'])).toBe('GET done')
-  await other.close()
-  expect(made[0]!.isClosed).toBe(true)
-
-  const next = await connected('a')
-  expect(made).toHaveLength(2)
-  await next.close()
-})
 
 test('a message reaches the subscribers of its channel, until they unsubscribe or close', async () => {
   const heard = [new Heard(), new Heard(), new Heard()] as const

@@ -1,6 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
 import { VirtualClock } from '../../../../../src/base/clock.js'
-import { RedisReplyError } from '../../../../../src/engines/redis/clients/connection.js'
 import { Subscriptions } from '../../../../../src/engines/redis/clients/subscriptions.js'
 import { Heard } from '../../../../support/redis/heard.js'
 import { FakeServer, turns } from './fake-server.js'
@@ -76,18 +75,6 @@ test('a connection that has gone silent is noticed and replaced', async () => {
   await advance(100)
   expect(server.connections).toHaveLength(2)
   expect(heard.resubscriptions).toBe(1)
-})
-
-test('a channel that may not be entered fails alone, and is not entered after a break', async () => {
-  await subscriptions.subscribe('a')
-  server.answer = ([, channel], resolve, reject) =>
-    channel === 'forbidden' ? reject(new RedisReplyError('NOPERM no')) : resolve('OK')
-  await expect(subscriptions.subscribe('forbidden')).rejects.toMatchObject({ code: 'NOPERM' })
-  server.last.break()
-  await advance(100)
-  expect(server.last.sent).toEqual(['SUBSCRIBE a'])
-  server.answer = (_, resolve) => resolve('OK')
-  await subscriptions.subscribe('forbidden')
 })
 
 test('a channel that is entered while the connection is replaced waits for the next one', async () => {
