@@ -130,6 +130,7 @@ const state: Case[] = [
     'id',
     'an array',
   ],
+  ['a text among parts', box => box.store('s').transaction(['k'], nothing, { id: ['a'] }), 'id', 'an array'],
 ]
 
 const administration: Case[] = [

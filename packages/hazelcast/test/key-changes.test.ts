@@ -148,6 +148,17 @@ test.for(['add', 'replace'] as const)(
   },
 )
 
+test('a change whose reply is lost fails as indeterminate after five seconds if its outcome cannot be found out', async () => {
+  const store = new Memory()
+  const clock = new VirtualClock()
+  const one = changesOn(store, clock, 'one')
+  await one.change(put('1'))
+  store.fate = () => 'lost'
+  const failing = expect(one.change(put('2'))).rejects.toBeInstanceOf(IndeterminateError)
+  await pass(clock, 6000)
+  await failing
+})
+
 test('an entry that a hint brought is used for the next change, and a false one only costs a call', async () => {
   const store = new Memory()
   const clock = new VirtualClock()

@@ -108,6 +108,22 @@ describe.each([
     expect(readdirSync(folder)).toEqual(['file'])
   })
 
+  test('a lock that vanishes with its directory can be released, and taken when the directory is back', async () => {
+    const inside = join(folder, 'directory', 'file')
+    for (const realpath of [true, false]) {
+      mkdirSync(dirname(inside))
+      writeFileSync(inside, '')
+      const release = await lockIt(inside)
+      rmSync(dirname(inside), { recursive: true })
+      expect(await checkIt(inside, { realpath: false })).toBe(false)
+      expect(await attempt(() => lockIt(inside, { realpath }))).toEqual(code('ENOENT'))
+      // As in proper-lockfile, the file must exist.
+      expect(await attempt(() => unlockIt(inside))).toEqual(code('ENOENT'))
+      expect(await attempt(realpath ? release : () => unlockIt(inside, { realpath }))).toBe(undefined)
+      expect(await attempt(release)).toEqual(code('ERELEASED'))
+    }
+  })
+
   test('a lock is stale after at least 2 seconds, 10 by default', async () => {
     makeFolder(9000)
     expect(await checkIt(file)).toBe(true)

@@ -139,6 +139,24 @@ describe('a request over three servers', () => {
     expect(await entered).toEqual(held(5000))
   })
 
+  test('two silent servers count as unreachable after a second', async () => {
+    const entered = enqueue('r', 0)
+    await servers[0].next('enqueue').answer(held(1))
+    let isOpen = true
+    entered.catch(() => (isOpen = false))
+    await pass(20)
+    await pass(999)
+    expect(isOpen).toBe(true)
+    await pass(1)
+    await expect(entered).rejects.toThrow(UnavailableError)
+    // The quorum cancels the vote that it got, and the votes that the silent servers may have given.
+    servers[0].next('cancel')
+    for (const server of servers.slice(1)) {
+      server.next('enqueue')
+      server.next('cancel')
+    }
+  })
+
   test('a server that has lost the request gets it again, at its old place', async () => {
     const entered = enqueue('r', 1000)
     const { order } = servers[0].questions[0]!.vote!

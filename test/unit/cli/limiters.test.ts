@@ -42,3 +42,7 @@ test('the table has a line for each limit, and one for a limiter that is only pa
     '',
   ])
 })
+
+test('without limiters there is no table', () => {
+  expect(limiterTable([])).toBe('')
+})

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { claimSet, conflicting } from '../../../src/core/claims.js'
 import { checkKey } from '../../../src/base/options.js'
-import { type Claim } from '../../../src/engine/claim.js'
+import { conflict, type Claim } from '../../../src/engine/claim.js'
 import { InvalidArgumentError } from '../../../src/base/errors.js'
 
 const exclusive = (key: string): Claim => ({ key, mode: 'exclusive' })
@@ -16,6 +16,12 @@ describe('a set of claims', () => {
 })
 
 describe('claims in conflict', () => {
+  test('permits conflict when there are not enough for both', () => {
+    const permits = (key: string, count: number): Claim => ({ key, mode: 'permits', permits: count, max: 4 })
+    expect(conflict(permits('a', 2), permits('a', 2))).toBe(false)
+    expect(conflict(permits('a', 2), permits('a', 3))).toBe(true)
+  })
+
   test('sets conflict if their claims on a common key conflict', () => {
     const set = (...claims: Claim[]) => claimSet(claims)
     expect(conflicting(set(exclusive('a'), exclusive('b')), set(exclusive('b'), exclusive('c')))).toBe(true)

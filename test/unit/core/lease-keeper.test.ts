@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { VirtualClock } from '../../../src/base/clock.js'
 import type { Renew } from '../../../src/engine/contract.js'
-import { ClosedError, UnavailableError } from '../../../src/base/errors.js'
+import { ClosedError, LostError, UnavailableError } from '../../../src/base/errors.js'
 import { claimSet } from '../../../src/core/claims.js'
 import { Lease, type LeaseOwner } from '../../../src/core/lease.js'
 import { LeaseKeeper } from '../../../src/core/lease-keeper.js'
@@ -107,6 +107,24 @@ describe('a lease that is renewed', () => {
     clock.advance(1000)
     expect(asked).toEqual([1100, 1200, 1300, 1400, 1500, 1600, 1700, 1800, 1900, 2000])
     expect(one.deadline).toBe(2300)
+  })
+
+  test('a lease that the engine has dropped is lost at once', async () => {
+    const { clock, engine, keeper, owner, hold } = start()
+    const one = hold('one', 300)
+    let told = 0
+    onLost(one, () => told++)
+    clock.advance(100)
+    engine.take('renew').answer(false)
+    await settle()
+    expect(one.loss).toBeInstanceOf(LostError)
+    expect(one.loss).toMatchObject({ key: 'key', engine: 'scripted:' })
+    expect(keeper.isLost(one)).toBe(true)
+    expect(told).toBe(1)
+    expect(owner.lost).toEqual(['one'])
+    clock.advance(1000)
+    expect(engine.asked).toHaveLength(1)
+    expect(told).toBe(1)
   })
 
   test('an unclear answer keeps the old deadline, and the renewal is tried again', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { compare, type Outcome } from '../../../apps/limits/comparison.js'
-import { figures } from '../../../apps/limits/figures.js'
+import { figures, orderKept, shortfall, spread, worstWindow } from '../../../apps/limits/figures.js'
 import { scenarios, type Scenario } from '../../../apps/limits/scenarios.js'
 import type { Service } from '../../../apps/limits/service.js'
 import { simulate, type Trouble } from '../../../apps/limits/simulation.js'
@@ -23,6 +23,18 @@ async function played(trouble: Trouble, seconds: number = setting.seconds) {
 const call = (asked: number, sent: number) => ({ asked, sent, arrived: sent })
 
 describe('figures', () => {
+  test('the worst window is half open and lies anywhere', () => {
+    expect(worstWindow([])).toBe(0)
+    expect(worstWindow([0, 500, 1000, 1499, 1500])).toBe(3)
+    expect(worstWindow([0, 999, 1000, 1998.9])).toBe(3)
+  })
+
+  test('order is kept unless a caller that asked clearly later goes clearly first', () => {
+    expect(orderKept([call(0, 100), call(200, 300), call(100, 310)])).toBe(true)
+    expect(orderKept([call(0, 100), call(200, 300), call(100, 400)])).toBe(false)
+    expect(orderKept([])).toBe(true)
+  })
+
   test('calendar seconds are those of the wall clock, and what comes after the end is not counted', () => {
     const calls = [400, 600, 700, 1700, 2100].map(time => call(time, time))
     const run = { calls, startedAt: 0, wallOffset: 500, guard: 60 }
@@ -37,6 +49,16 @@ describe('figures', () => {
       orderKept: true,
       guard: 60,
     })
+  })
+  test('the guard is the missing window or the difference of delays', () => {
+    const calls = [0, 10, 990, 1080].map((arrived, index) => ({
+      asked: 0,
+      sent: arrived - 2 * index,
+      arrived,
+    }))
+    const run = { calls, startedAt: 0, wallOffset: 0, guard: 0 }
+    expect(shortfall(run, 2)).toBe(10)
+    expect(spread(run)).toBe(6)
   })
 })
 

@@ -109,6 +109,20 @@ describe('concurrency of a box', () => {
     await expect(waiting[1]).rejects.toThrow('limiter api on memory:test was closed')
   })
 
+  test('a decision says whether a share was missing', async () => {
+    const { join } = scene()
+    const [box] = await join()
+    const limiter = box.limiter('api', { ...AMPLE, concurrency: 1 })
+    const { permit, explanation } = await limiter.decide()
+    expect(explanation).toMatchObject({ waitsFor: 'concurrency', running: 1, limits: [{ remaining: 999 }] })
+    expect(await limiter.decide()).toMatchObject({
+      permit: undefined,
+      explanation: { waitsFor: 'concurrency', limits: [{ remaining: 999 }] },
+    })
+    permit!.release()
+    expect((await limiter.decide()).permit).toBeDefined()
+  })
+
   test('in any schedule there are never more, all have their turn, and nothing is left', async () => {
     for (let seed = 1; seed <= 15; seed++) {
       const random = new Random(seed)

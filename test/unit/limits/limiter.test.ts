@@ -298,6 +298,7 @@ describe('pauseUntil', () => {
     await settled()
     expect(limit.tryAcquire()).toBeUndefined()
     expect(limit.explain()).toMatchObject({ waitsFor: 'pause', readyIn: 3000, place: 1 })
+    expect(() => limit.pauseUntil(367 * 86_400_000)).toThrow('a time within the next 366 days')
     await pass(clock, 5000)
     expect(notes).toEqual(['a 0', 'no TimedOutError 0', 'b 3000'])
   })
@@ -404,6 +405,7 @@ describe('bad input', () => {
     [{ limit: 1, per: 1000, windows: 'sliding' }, 'unknown option "windows"'],
     [{ limit: 1, per: 1000, limits: [] }, 'give either limits or limit, not both'],
     [{ limits: [] }, 'limits must have at least one limit'],
+    [{ limits: 5 }, 'limits must be an array of limits, not 5'],
     [{ limits: [1] }, 'options must be an object'],
     [{ limits: [{ limit: 1, per: 1000, queue: 1 }] }, 'unknown option "queue"'],
     [{ limit: 1, per: '1d', timeZone: 'UTC' }, 'timeZone needs window'],

@@ -25,6 +25,13 @@ const texts: readonly (readonly [Purpose, string])[] = [
   ],
   [{ type: 'commit', ...nothing, release: true }, 'end a transaction'],
   [{ type: 'watch', session: 's', key: 'a' }, 'watch "a"'],
+  [{ type: 'leave' }, 'close a box'],
+  [{ type: 'limiters' }, 'list the limiters'],
+  [{ type: 'downgrade', request, number: 1 }, 'downgrade the lock of "a", "b"'],
+  [{ type: 'revoke', session: 's' }, 'revoke the session "s"'],
+  [{ type: 'sweepExpired', keys: ['a'] }, 'remove the expired requests for "a"'],
+  [{ type: 'commit', ...nothing, expect: [{ key: 'a', version: 1 }] }, 'check the version of "a"'],
+  [{ type: 'unwatch', session: 's', key: 'a' }, 'stop watching "a"'],
 ]
 
 test.each(texts)('errors about %o say "could not %s"', (purpose, text) => {

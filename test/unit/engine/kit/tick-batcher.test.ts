@@ -1,6 +1,12 @@
 import { expect, test } from 'vitest'
 import { TickBatcher } from '../../../../src/engine/kit/tick-batcher.js'
 
+function collect() {
+  const batches: number[][] = []
+  const batcher = new TickBatcher<number>(() => void batches.push(batcher.take()))
+  return { batches, batcher }
+}
+
 test('jobs that come during a run wait for its end', async () => {
   const batches: number[][] = []
   let end = (): void => undefined
@@ -18,6 +24,16 @@ test('jobs that come during a run wait for its end', async () => {
   expect(batches).toEqual([[1], [2]])
   end()
   await batcher.idle()
+})
+
+test('a waiting job can be withdrawn', async () => {
+  const { batches, batcher } = collect()
+  batcher.add(1)
+  batcher.add(2)
+  expect(batcher.withdraw(job => job === 1)).toBe(1)
+  expect(batcher.withdraw(job => job === 1)).toBeUndefined()
+  await batcher.idle()
+  expect(batches).toEqual([[2]])
 })
 
 test('jobs that are put back come first in the next run', async () => {

@@ -12,6 +12,7 @@ describe('Retry-After', () => {
   test.each([
     [{ 'Retry-After': '3' }, 3000],
     [{ 'Retry-After': 'Thu, 01 Jan 2026 12:00:05 GMT' }, 5000],
+    [{ 'Retry-After': 'Thursday, 01-Jan-26 12:00:05 GMT' }, 5000],
     // An hour ahead, like the clock that wrote it.
     [{ 'Retry-After': 'Thu, 01 Jan 2026 13:00:05 GMT', Date: 'Thu, 01 Jan 2026 13:00:00 GMT' }, 5000],
     [{ 'Retry-After': '99999999' }, 99_999_999_000],
@@ -34,6 +35,7 @@ describe('a quota', () => {
   test.each([
     [{ RateLimit: '"default";r=0;t=7' }, 7000],
     [{ RateLimit: '"second";r=0;t=1, "day";r=0;t=60, "month";r=9;t=500' }, 60_000],
+    [{ RateLimit: 'default;r=0;t=2' }, 2000],
     [{ RateLimit: '"default";r=0' }, 0],
     [{ RateLimit: 'limit=10, remaining=0, reset=4' }, 4000],
     [{ RateLimit: '"default";r=0;t=-3' }, 0],
@@ -42,6 +44,7 @@ describe('a quota', () => {
     [{ 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': '2.5' }, 2500],
     [{ 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': String(NOW / 1000 + 8) }, 8000],
     [{ 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': String(NOW + 800) }, 800],
+    [{ 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': String(NOW / 1000 - 8) }, 0],
     [{ 'X-Rate-Limit-Remaining': '0', 'X-Rate-Limit-Reset': '6' }, 6000],
     [{ 'X-RateLimit-Remaining': '0' }, 0],
   ])('%j', (headers, expected) => {
