@@ -187,27 +187,6 @@ describe('installed into an empty project', () => {
     await installInto(project, [tarball.path], 'commonjs')
   }, timeLimit)
 
-  test('works from an ES module', async () => {
-    write('module.mjs', [
-      `import { open } from 'signalbox'`,
-      `const box = await open('memory:')`,
-      `console.log(await box.mutex('a', 'b').run(grant => typeof grant.token))`,
-      `await box.close()`,
-    ])
-    expect((await node('module.mjs')).stdout).toBe('bigint\n')
-  })
-
-  test('works from CommonJS', async () => {
-    write('common.cjs', [
-      `const { open } = require('signalbox')`,
-      `open('memory:').then(async box => {`,
-      `  console.log(await box.mutex('a', 'b').run(grant => typeof grant.token))`,
-      `  await box.close()`,
-      `})`,
-    ])
-    expect((await node('common.cjs')).stdout).toBe('bigint\n')
-  })
-
   test('is one copy in a process that imports it and requires it', async () => {
     write('both.mjs', [
       `import { createRequire } from 'node:module'`,

@@ -1,22 +1,11 @@
 import { describe, expect } from 'vitest'
-import {
-  LAPSING,
-  NOTIFIED_BY_RENEWAL,
-  locks,
-  nothingHeld,
-  pause,
-  queued,
-  until,
-} from '../../packages/conformance/src/time.js'
+import { LAPSING, nothingHeld, pause, queued, until } from '../../packages/conformance/src/time.js'
 import {
   AbortedError,
   LostError,
-  TimedOutError,
   UnavailableError,
   type GrantedEvent,
   type LockEvent,
-  type LockRefusedEvent,
-  type LostEvent,
   type ReleasedEvent,
 } from '../../src/index.js'
 import { test } from '../support/memory-boxes.js'
@@ -54,72 +43,6 @@ describe.concurrent('the diagnostics channels of locks', () => {
     expect(released[0]!.held).toBeGreaterThanOrEqual(39)
     expect(released[0]!.held).toBeLessThan(10_000)
     expect(about.engine.length).toBeGreaterThan(3)
-  })
-
-  test('every grant and every release is published once, also of local turns and by every verb', async ({
-    boxes,
-  }) => {
-    const box = await boxes.open()
-    const granted = boxes.events<GrantedEvent>('lock:granted', box)
-    const released = boxes.events<ReleasedEvent>('lock:released', box)
-    const tokens: bigint[] = []
-    await Promise.all(
-      Array.from({ length: 20 }, () => box.mutex('key').run(grant => void tokens.push(grant.token))),
-    )
-    const tried = await box.mutex('key').tryAcquire()
-    tokens.push(tried!.token)
-    await tried!.release()
-    await tried!.release()
-    await box.store('s').transaction(['k'], transaction => void tokens.push(transaction.token))
-    expect(granted.map(({ token }) => token)).toStrictEqual(tokens)
-    expect(released.map(({ token }) => token)).toStrictEqual(tokens)
-  })
-
-  test('a refused wait is published with its length and its error', async ({ boxes }) => {
-    const [one, other] = await boxes.pair()
-    const timedOut = boxes.events<LockRefusedEvent>('lock:refused', other)
-    const granted = boxes.events<LockEvent>('lock:granted', other)
-    await one.mutex('key').acquire()
-    await expect(other.mutex('key').acquire({ wait: 60 })).rejects.toThrow(TimedOutError)
-    expect(timedOut).toStrictEqual([
-      {
-        session: other.session,
-        keys: ['key'],
-        modes: ['exclusive'],
-        engine: timedOut[0]!.engine,
-        waited: timedOut[0]!.waited,
-        error: timedOut[0]!.error,
-        request: {
-          session: other.session,
-          keys: ['key'],
-          modes: ['exclusive'],
-          engine: timedOut[0]!.engine,
-        },
-      },
-    ])
-    expect(timedOut[0]!.error).toBeInstanceOf(TimedOutError)
-    expect(timedOut[0]!.waited).toBeGreaterThanOrEqual(59)
-    expect(granted).toStrictEqual([])
-  })
-
-  test('every way to lose a grant is published once, with its token', async ({ boxes }) => {
-    const [one, other] = await boxes.pair()
-    const lost = boxes.events<LostEvent>('lock:lost', one)
-    const lapsing = await one.mutex('lapsing').acquire({ lease: LAPSING, renew: false })
-    await until('it is lost', () => lost.length === 1)
-    await lapsing.release().catch(() => undefined)
-    expect(lost.map(({ keys }) => keys)).toStrictEqual([['lapsing']])
-    const taken = await one.mutex('taken').acquire({ lease: NOTIFIED_BY_RENEWAL })
-    const told = new Promise(resolve => taken.signal.addEventListener('abort', resolve))
-    await other.forceRelease('taken', (await locks(other, 'taken'))[0]!.holders[0]!.token!)
-    await told
-    await taken.release().catch(() => undefined)
-    expect(lost.map(({ keys }) => keys)).toStrictEqual([['lapsing'], ['taken']])
-    const open = await one.mutex('open').acquire()
-    await one.close()
-    expect(lost.map(({ keys }) => keys)).toStrictEqual([['lapsing'], ['taken'], ['open']])
-    expect(lost.map(({ token }) => token)).toStrictEqual([lapsing, taken, open].map(({ token }) => token))
-    for (const { error } of lost) expect(error).toBeInstanceOf(LostError)
   })
 
   test('a release is published once, after it is answered', async ({ boxes }) => {

@@ -5,7 +5,6 @@ import type { FaultInjectingEngine } from '../../packages/conformance/src/fault-
 import { LAPSING, nothingHeld, until } from '../../packages/conformance/src/time.js'
 import {
   IndeterminateError,
-  LostError,
   UnavailableError,
   type Box,
   type Grant,
@@ -161,34 +160,6 @@ describe.concurrent('an error says whether the task ran', () => {
     expect(await running).toBe('charged')
   })
 
-  test('a task whose grant an operator took away gets a LostError with its result', async ({ boxes }) => {
-    const other = await boxes.open()
-    const [box, engine] = await boxes.withFaults()
-    engine.delivers = () => false
-    const running = box.mutex('key').run(
-      async grant => {
-        await other.forceRelease('key', grant.token)
-        return 'charged'
-      },
-      { lease: KEPT },
-    )
-    expect(await rejection(running)).toMatchObject({ code: 'LOST', taskEnded: true, result: 'charged' })
-  })
-
-  test('the LostError of a task that failed says that the task did not end', async ({ boxes }) => {
-    const box = await boxes.open()
-    const running = box.mutex('key').run(
-      async grant => {
-        await until('the grant is lost', () => grant.signal.aborted)
-        grant.assertHeld()
-      },
-      { lease: LAPSING, renew: false },
-    )
-    const error = await rejection(running)
-    expect(error).toBeInstanceOf(LostError)
-    expect(error).toMatchObject({ taskEnded: false, result: undefined })
-  })
-
   test('an error before the task says that the task did not begin', async ({ boxes }) => {
     const [box, engine] = await boxes.withFaults()
     const cut = new UnavailableError(CUT)
@@ -269,26 +240,6 @@ describe.concurrent('an error says whether the task ran', () => {
     expect(errors.pop()).toBe(own)
     for (const error of errors)
       expect(error).toMatchObject({ code: 'LOST', taskBegan: true, taskEnded: false })
-  })
-
-  test('the loss of an inner grant does not say that the outer task ended', async ({ boxes }) => {
-    const box = await boxes.open()
-    const running = box.mutex('outer').run(() =>
-      box.mutex('inner').run(
-        async grant => {
-          await until('the grant is lost', () => grant.signal.aborted)
-          return 'of the inner task'
-        },
-        { lease: LAPSING, renew: false },
-      ),
-    )
-    expect(await rejection(running)).toMatchObject({
-      code: 'LOST',
-      taskBegan: true,
-      taskEnded: false,
-      result: undefined,
-      cause: { taskEnded: true, result: 'of the inner task' },
-    })
   })
 
   test("a limiter returns the task's result when its share can not be returned", async ({ boxes }) => {

@@ -2,7 +2,7 @@ import dns from 'node:dns'
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { expect, onTestFinished, test, vi, type TestContext } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { GuardedServer, type Answer } from '../src/page-kit/guarded-server.js'
 
 /** Returns the reply of a server to a request for this host, from a page with this origin. */
@@ -93,12 +93,6 @@ test('others can not use up the files of the program with connections', async ()
   await vi.waitFor(() => expect(viewers.filter(({ closed }) => closed)).toHaveLength(50))
   disconnect()
   await vi.waitFor(async () => expect(await ask(port, url.host)).toEqual([200, 'page']))
-})
-
-test('on port 80, browsers do not name the port', async ({ skip }: TestContext) => {
-  await served(80).catch(() => skip('the port is in use, or needs a privilege'))
-  for (const host of ['127.0.0.1', 'localhost'])
-    expect(await ask(80, host, `http://${host}`)).toEqual([200, 'page'])
 })
 
 test('the address of a server on all addresses can be opened on this machine', async () => {

@@ -98,13 +98,6 @@ test('a lease that ended is expired, and a waiter that is gone has left', () => 
   ).toEqual(['expired a', 'granted b waited 1', 'left c waited 2'])
 })
 
-test('a grant that an operator ended is named so, and what follows is not a hand-over', () => {
-  const before = keyView(undefined, report([party('a', 0, 0, 1n)], [party('b', 0, 0)]), 0, true, SLACK)
-  const after = keyView(before, report([party('b', 0, 1000, 2n)]), 1000, false, SLACK)
-  const events = happenedTo(before, after, 1000, () => 'released by hand', SLACK)
-  expect(events.map(words)).toEqual(['released by hand a', 'granted b waited 1'])
-})
-
 test('a downgrade is not a release', () => {
   const shared: Claim = { key: 'k', mode: 'shared' }
   const writer = party('a', 0, 0, 1n)
@@ -112,15 +105,4 @@ test('a downgrade is not a release', () => {
   const after = keyView(before, report([{ ...writer, claim: shared, age: 1000 }]), 1000, false, SLACK)
   expect(after).not.toBe(before)
   expect(happenedTo(before, after, 1000, nobody, SLACK)).toEqual([])
-})
-
-test('requests of one session with different claims are distinguished', () => {
-  const shared: Claim = { key: 'k', mode: 'shared' }
-  const look = (now: number): LockReport =>
-    report(
-      [party('a', 0, now, 1n, 30_000 - now)],
-      [{ ...party('b', 0, now), claim: shared }, party('b', 10, now)],
-    )
-  const first = keyView(undefined, look(0), 0, true, SLACK)
-  expect(keyView(first, look(1000), 1000, false, SLACK)).toBe(first)
 })

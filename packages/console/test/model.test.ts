@@ -105,22 +105,6 @@ test('sessions that wait for each other for a moment are not reported', () => {
   expect(lastingCycles(overview, 3000)).toHaveLength(1)
 })
 
-test('sessions that queue for two keys in different orders are not in a deadlock', () => {
-  const overview = overviewOf(keysOf(view('one', 'a', 'b', 'c'), view('two', 'a', 'c', 'b')))
-  expect(overview.cycles).toEqual([])
-})
-
-test('a reader that a waiting writer holds up can be part of a deadlock', () => {
-  const shared = { key: 'one', mode: 'shared' } as const
-  const first: KeyView = {
-    key: 'one',
-    holders: [{ ...party('a', '1'), claim: shared }],
-    waiters: [party('writer'), { ...party('b'), claim: shared }],
-  }
-  const { cycles } = overviewOf(keysOf(first, view('two', 'b', 'a')))
-  expect(cycles.map(({ sessions }) => [...sessions].sort())).toEqual([['a', 'b', 'writer']])
-})
-
 test('the drawing puts those that wait for the same into one box, in a column after the holder', () => {
   const { nodes, edges, columns } = drawn(
     overviewOf(keysOf(view('k', 'a', 'b', 'c', 'd'), view('other', 'd', 'e'))),
@@ -131,14 +115,6 @@ test('the drawing puts those that wait for the same into one box, in a column af
   expect(boxes.sort()).toEqual(['a 0', 'bc 1', 'd 1', 'e 2'])
   expect(columns).toBe(3)
   expect(edges).toHaveLength(3)
-})
-
-test('a waiter behind another that nothing else blocks is drawn behind it', () => {
-  const shared = { key: 'k', mode: 'shared' } as const
-  const holder = { ...party('reader', '1'), claim: shared }
-  const waiters = [party('writer'), { ...party('late'), claim: shared }]
-  const { edges } = drawn(overviewOf(keysOf({ key: 'k', holders: [holder], waiters })))
-  expect(edges.map(({ from, to }) => `${from.id} ${to.id}`)).toEqual(['writer reader', 'late writer'])
 })
 
 test('thousands of waiters are drawn in a few boxes, and a long chain is cut', () => {
@@ -154,14 +130,10 @@ test.each<Route>([
   { view: 'locks', search: '' },
   { view: 'locks', search: 'a/b #%?' },
   { view: 'key', key: '../<b>%2F ü' },
-  { view: 'waits' },
-  { view: 'limits' },
   { view: 'values', store: '', prefix: '', after: '' },
-  { view: 'values', store: 'a/b', prefix: '', after: '' },
   { view: 'values', store: 'a', prefix: 'b/', after: '' },
   { view: 'values', store: 'a', prefix: '', after: 'b/' },
   { view: 'value', store: 'a', key: '../<b>%2F ü/' },
-  { view: 'sessions' },
   { view: 'session', session: '_x-1' },
   { view: 'doctor' },
 ])('the address of %j leads back to it', route => {

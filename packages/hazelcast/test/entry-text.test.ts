@@ -61,21 +61,6 @@ test('an entry survives its text, whatever its keys, ids, labels and values are'
   }
 })
 
-test('programs in other languages read an entry as JSON', () => {
-  expect(JSON.parse(encodeKeyEntry(full))).toMatchObject({
-    stamp: 12,
-    version: 11,
-    value: JSON.parse(full.value!),
-    n: 4,
-  })
-})
-
-test('the entry of a value that never had locks is one without requests', () => {
-  const { locks, ...value } = decodeKeyEntry('k', '{"stamp":3,"version":3,"ids":[],"value":{"a":1}}')
-  expect(value).toEqual({ stamp: 3, version: 3, ids: [], value: '{"a":1}' })
-  expect(locks).toMatchObject({ marks: [], requests: [], ended: [], decided: [] })
-})
-
 test('other texts are refused', () => {
   for (const text of [
     'hello',
@@ -146,18 +131,4 @@ test('a renewal has a heartbeat of its own, also at the moment in which its box 
   }
   const renewed = state.close({ by: 'box', count: 99 }).locks.requests
   for (const { set, heartbeat } of renewed) if (!set || !('home' in set)) expect(heartbeat).toBe('box.99')
-})
-
-test('an unchanged request is encoded with the new place of its session', () => {
-  const [first, second] = ['one', 'other'].map(session => ({ ...request, id: `${session}.1`, session }))
-  const withRequests = (requests: KeyEntry['locks']['requests']): KeyEntry => ({
-    ...full,
-    locks: { ...full.locks, requests },
-  })
-  for (const requests of [[first!, second!], [second!], [second!, first!]]) {
-    const decoded = decodeKeyEntry('k', encodeKeyEntry(withRequests(requests)))
-    expect(decoded.locks.requests.map(({ id, session }) => [id, session])).toEqual(
-      requests.map(({ id, session }) => [id, session]),
-    )
-  }
 })

@@ -93,36 +93,6 @@ const put = (value: string) => ({
 })
 const valueIn = (store: Memory): string | undefined => decodeKeyEntry('k', store.text!).value
 
-test('the first change of an unknown key, and later ones, take one call each; those of a tick share it', async () => {
-  const store = new Memory()
-  const one = changesOn(store, new VirtualClock(), 'one')
-  await one.change(put('1'))
-  await Promise.all([one.change(put('2')), one.change(put('3'))])
-  expect(store.calls).toEqual(['add', 'replace'])
-  expect(valueIn(store)).toBe('3')
-})
-
-test('a change of an entry that another box has changed is decided again on the newest one', async () => {
-  const store = new Memory()
-  const clock = new VirtualClock()
-  const [one, other] = [changesOn(store, clock, 'one'), changesOn(store, clock, 'other')]
-  await one.change(put('1'))
-  await other.change({
-    run: state => state.put('k', `${state.values(['k'])[0]!.value}2`, state.nextVersion()),
-  })
-  await one.change({ run: state => state.put('k', `${state.values(['k'])[0]!.value}3`, state.nextVersion()) })
-  expect(valueIn(store)).toBe('123')
-})
-
-test('reads never use the cached entry', async () => {
-  const store = new Memory()
-  const clock = new VirtualClock()
-  const [one, other] = [changesOn(store, clock, 'one'), changesOn(store, clock, 'other')]
-  await one.change(put('1'))
-  await other.change(put('2'))
-  expect(await one.change({ run: state => state.values(['k'])[0]!.value })).toBe('2')
-})
-
 test('a job that joins others is not answered by a read that was sent before it came', async () => {
   const store = new Memory()
   const clock = new VirtualClock()
@@ -177,20 +147,6 @@ test.for(['add', 'replace'] as const)(
     }
   },
 )
-
-test('a change whose reply is lost is found by its mark behind the changes of others', async () => {
-  const store = new Memory()
-  const clock = new VirtualClock()
-  const [one, other] = [changesOn(store, clock, 'one'), changesOn(store, clock, 'other')]
-  await one.change(put('1'))
-  let lost = 0
-  store.fate = call => (call === 'replace' && lost++ === 0 ? 'reply lost' : 'done')
-  const changing = one.change({ run: state => (state.put('k', '2', state.nextVersion()), 'done') })
-  await other.change(put('3'))
-  await pass(clock, 1000)
-  expect(await changing).toBe('done')
-  expect(valueIn(store)).toBe('3')
-})
 
 test('a change whose reply is lost fails as indeterminate after five seconds if its outcome cannot be found out', async () => {
   const store = new Memory()

@@ -52,24 +52,6 @@ async function renewal(between: (calls: number, lock: MemberLock) => void) {
   return { isHeld: await locks.renew('key', 1000), member, locks }
 }
 
-test('a lock that was renewed is unlocked completely', async () => {
-  const { isHeld, member, locks } = await renewal(() => undefined)
-  expect(isHeld).toBe(true)
-  for (let times = 0; times < 3; times++) expect(await locks.renew('key', 1000)).toBe(true)
-  expect(member.owner).toBe('ours')
-  expect(await locks.unlock('key')).toBe(true)
-  expect(member.owner).toBeUndefined()
-})
-
-test('a lost lock is not renewed, and not acquired again', async () => {
-  const { isHeld, member, locks } = await renewal((calls, member) => {
-    if (calls === 0) member.unlockFor('ours')
-  })
-  expect(isHeld).toBe(false)
-  expect(member.owner).toBeUndefined()
-  expect(await locks.unlock('key')).toBe(false)
-})
-
 test.each([1, 2, 3])(
   'a lock that another program had and unlocks before call %i of the renewal is lost',
   async call => {
@@ -84,22 +66,6 @@ test.each([1, 2, 3])(
     expect(member.owner).toBeUndefined()
   },
 )
-
-test('a renewal takes two calls, once the lock was renewed before', async () => {
-  let calls = 0
-  const { locks } = await renewal(() => void calls++)
-  calls = 0
-  for (let times = 0; times < 3; times++) await locks.renew('key', 1000)
-  expect(calls).toBe(6)
-})
-
-test('a lock is held throughout its renewals', async () => {
-  const owners = new Set<unknown>()
-  const { locks } = await renewal((_, { owner }) => void owners.add(owner))
-  owners.clear()
-  for (let times = 0; times < 3; times++) await locks.renew('key', 1000)
-  expect([...owners]).toEqual(['ours'])
-})
 
 test.each([
   { taken: 'by no other program', isFree: true },
@@ -127,15 +93,6 @@ test.each([0, 1, 2])(
     expect(member.owner).toBeUndefined()
   },
 )
-
-test('a lock that is renewed as it is released is not acquired again', async () => {
-  const { locks, member } = locksOn(undefined, () => 0)
-  await locks.tryLock('key', 0, 1000, true)
-  const unlocking = locks.unlock('key')
-  expect(await locks.renew('key', 1000)).toBe(false)
-  await unlocking
-  expect(member.owner).toBeUndefined()
-})
 
 test('a lock is renewed by a check if a request may have been sent twice since', async () => {
   const { locks, member } = locksOn()
@@ -166,32 +123,6 @@ function locksOn(
     locks: new MapLocks(() => Promise.resolve(member as never), hazelcast, new VirtualClock(), failures),
   }
 }
-
-test('a lock that counts twice, because the client repeated the request, is unlocked completely', async () => {
-  const { member, locks } = locksOn()
-  await locks.tryLock('key', 0, 1000, true)
-  member.lock('ours')
-  expect(await locks.unlock('key')).toBe(true)
-  expect(member.owner).toBeUndefined()
-})
-
-test('a lock that another program acquires after an unlock stays', async () => {
-  const { member, locks } = locksOn((calls, member) => {
-    if (calls === 2) member.lock('foreign')
-  })
-  await locks.tryLock('key', 0, 1000, true)
-  expect(await locks.unlock('key')).toBe(true)
-  expect(member).toMatchObject({ owner: 'foreign', count: 1 })
-})
-
-test('a key that this client locks again before it is unlocked stays locked', async () => {
-  const { member, locks } = locksOn()
-  await locks.tryLock('key', 0, 1000, true)
-  await Promise.all([locks.tryLock('key', 0, 1000, true), locks.unlock('key')])
-  expect(member).toMatchObject({ owner: 'ours', count: 1 })
-  await locks.unlock('key')
-  expect(member.owner).toBeUndefined()
-})
 
 test('a key that this client locks again while it is being unlocked completely stays locked', async () => {
   let again: Promise<boolean> | undefined

@@ -96,15 +96,6 @@ test('after a change of a grant has failed, each grant is renewed in its entry a
   expect(entries).toEqual(['amy.1 1', 'amy.2 1', 'amy.2 2'])
 })
 
-test('the end of one grant leaves the others to the sign', async () => {
-  const { entries, grants, renew } = ownGrants()
-  await renew('amy.1')
-  await renew('amy.2')
-  await grants.changes('amy.1', Promise.resolve())
-  await renew('amy.2')
-  expect(entries).toEqual(['amy.1 1', 'amy.2 1'])
-})
-
 test.each(['[1,1,1]', '[1,1,"x"]', '[7,1]', 'spoiled', undefined])(
   'a sign that others have changed to %s is not sent again',
   async text => {

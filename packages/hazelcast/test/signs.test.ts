@@ -49,13 +49,6 @@ test('a session was seen when its last sign was first found, also once that has 
   expect(one.isCovered(waiter)).toBe(true)
 })
 
-test('a session of which no sign is found was never seen', async () => {
-  const { one, look } = signs()
-  await look()
-  expect(one.seen('other')).toBe(-Infinity)
-  expect(one.isCovered(waiter)).toBe(false)
-})
-
 test('a session is taken to live until it is looked up, and soon after', async () => {
   const { one, look, clock } = signs()
   expect(one.isCovered(waiter)).toBe(true)
@@ -75,11 +68,4 @@ test('a session is looked up at most once a second, and the own one never', asyn
   expect(reads()).toBe(1)
   expect(one.isCovered({ id: 'one.1', session: 'one' })).toBe(true)
   expect(one.isCovered({ id: 'one.2', session: 'one' })).toBe(false)
-})
-
-test('a sign that another program has written covers no request', async () => {
-  const { one, look, texts } = signs()
-  texts.set('alive/other', 'no JSON')
-  await look()
-  expect(one.isCovered(waiter)).toBe(false)
 })

@@ -20,18 +20,6 @@ describe('what replies prove about a session of 3 s', () => {
     if (isWrite) proof.quorumAnswer(reported)
   }
 
-  test('a new session lives for its timeout from when it was requested', () => {
-    expect(proof.certainUntil).toBe(TIMEOUT)
-  })
-
-  test('packets that the server answers without the leader prove nothing', () => {
-    for (let now = 100; now < 9000; now += 100) {
-      proof.reportedBy(now)
-      proof.answered(now, now + 1)
-    }
-    expect(proof.certainUntil).toBe(TIMEOUT)
-  })
-
   test('a write alone proves nothing, no matter how late it is answered', () => {
     proof.answered(100, 101)
     request(2500, 2900, true)
@@ -59,13 +47,6 @@ describe('what replies prove about a session of 3 s', () => {
     expect(proof.certainUntil).toBe(100 + TIMEOUT)
   })
 
-  test('successive writes keep it certain', () => {
-    for (let now = 10; now < 20_000; now += 10) {
-      request(now, now + 5, true)
-      if (now > TIMEOUT) expect(proof.certainUntil - now).toBeGreaterThan(TIMEOUT / 2)
-    }
-  })
-
   test('another connection is proof from when it was requested, with the first write', () => {
     proof.answered(100, 110)
     proof.welcomed(2000, TIMEOUT, false)
@@ -80,10 +61,5 @@ describe('what replies prove about a session of 3 s', () => {
     proof.welcomed(1600, TIMEOUT, false)
     request(1610, 1620, true)
     expect(proof.certainUntil).toBe(1600 + TIMEOUT)
-  })
-
-  test('a session that the server shortens counts as shorter', () => {
-    proof.welcomed(500, 1000, false)
-    expect(proof.certainUntil).toBe(1500)
   })
 })

@@ -38,42 +38,6 @@ function scene() {
 }
 
 describe('a queue of local waiters', () => {
-  test('orders them by priority, then by arrival', () => {
-    const { waiters, add, order } = scene()
-    const [a, , c] = [add('a'), add('b', 2, 3), add('c', 2), add('d', -1), add('e')]
-    expect(order()).toBe('bcaed')
-    expect([waiters.callers, waiters.permits]).toEqual([5, 7])
-    expect(waiters.before(0)).toEqual({ callers: 4, permits: 6 })
-    expect(waiters.after(c)).toBe(a)
-    waiters.remove(c)
-    waiters.remove(a)
-    expect([order(), a.isQueued]).toEqual(['bed', false])
-  })
-
-  test('has an order again after it was empty, with any priorities', () => {
-    const { waiters, add, order } = scene()
-    waiters.remove(add('a', 5))
-    expect(waiters.first).toBeUndefined()
-    add('b')
-    add('c', 7)
-    expect(order()).toBe('cb')
-  })
-
-  test('ends waits in the order of their deadlines with one timer, and those of a signal together', () => {
-    const { clock, after, notes, waiters, add, limit, order } = scene()
-    const controller = new AbortController()
-    limit(add('a'), 300)
-    limit(add('b'), Infinity, controller.signal)
-    limit(add('c'), 500, controller.signal)
-    limit(add('d'), 400)
-    expect(after).toHaveBeenCalledTimes(1)
-    clock.advance(350)
-    controller.abort()
-    expect([...notes, order()]).toEqual(['look 300', 'a late', 'b aborted', 'c aborted', 'd'])
-    clock.advance(50)
-    expect([notes.at(-1), waiters.first, clock.nextAt()]).toEqual(['d late', undefined, undefined])
-  })
-
   test('has a timer for its owner’s next look if that is sooner', () => {
     const { clock, notes, waiters, add, limit } = scene()
     limit(add('a'), 300)

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -32,13 +32,6 @@ function start(answer: string, program = process.execPath): Promise<Performer> {
 
 const WINDOW = { startAt: 1000.5, endAt: 2000.5 }
 
-test('a program gets its part and its parameters', async () => {
-  const peer = await start('')
-  await peer.stop()
-  const part = { address: 'host:1', keys: ['key'], tasks: 4, guarded: join(folder, 'guarded'), holder: 2 }
-  expect(await readFile(join(folder, 'told'), 'utf8')).toBe(`${JSON.stringify(part)} fair`)
-})
-
 test('the figures of several threads for a window are combined', async () => {
   const answer = [
     'waits 1.5 2',
@@ -68,8 +61,4 @@ test.each([
   const peer = await start(answer)
   await expect(peer.perform(WINDOW)).rejects.toThrow(message)
   await peer.stop()
-})
-
-test('a missing program fails at the start', async () => {
-  await expect(start('', join(folder, 'absent'))).rejects.toThrow('ENOENT')
 })

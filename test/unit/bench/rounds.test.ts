@@ -67,16 +67,6 @@ test('subjects are warmed up, and take turns in the opposite order in every othe
   expect(done).toEqual(['a', 'b', 'a', 'b', 'b', 'a', 'a stops', 'b stops'])
 })
 
-test('a subject that needs long to become fast is warmed up for as long as it says', async () => {
-  const asked: number[] = []
-  const slow = subject('slow', (_, milliseconds) => {
-    asked.push(milliseconds)
-    return SOUND
-  })
-  await run({ ...slow, warmUp: 3 })
-  expect(asked).toEqual([3000, 100, 100])
-})
-
 test.each([
   ['in its warm-up', 0, 1],
   ['in a round', 1, 2],
@@ -88,13 +78,6 @@ test.each([
     [undefined, undefined],
     ['it failed: the server'],
   ])
-})
-
-test('a subject that can not start is broken, and the others continue', async () => {
-  const absent: Subject = { name: 'absent', start: () => Promise.reject(new Error('there is no java')) }
-  const samples = await run(absent, subject('b'))
-  expect(samples[0]!.samples.map(({ broken }) => broken)).toEqual(['it failed: there is no java'])
-  expect(samples[1]!.samples).toEqual([SOUND, SOUND])
 })
 
 test('a subject that fails in one round has no figures or ratios, and its row says why', async () => {
@@ -119,18 +102,4 @@ test('a subject that fails in one round has no figures or ratios, and its row sa
   const report = { ...result, command: 'bench', date: '2026-01-01T00:00:00Z', machine }
   for (const text of [workText(result), markdown(report)])
     expect(text).toContain('bad: broken, it failed: the server')
-})
-
-test('holds the worst wait of a subject against its own median', async () => {
-  const waits = [
-    Float64Array.of(4, 1, 2, 30, 2),
-    Float64Array.of(2, 2, 10, 1, 4),
-    Float64Array.of(2, 8, 1, 3, 2),
-  ]
-  const own = subject('own', time => ({ ...SOUND, waits: waits[time]! }))
-  const targets = [{ measure: 'worst wait to median', of: 'own', goal: { atMost: 5 } }] as const
-  const one = { ...work(own), targets }
-  const report = workReport(one, await measured(one, { rounds: 2, seconds: 0.1 }, folder, () => undefined))
-  // The warm-up is not counted.
-  expect(report.targets).toMatchObject([{ of: 'own', min: 4, max: 5, median: 4.5, reached: true }])
 })

@@ -11,21 +11,6 @@ function read(from: number, until: number, value: number): Operation<number> {
   return { from, until, apply: state => (state === value ? state : undefined) }
 }
 
-test('a read sees the write before it, and either of those that it overlaps', () => {
-  const writes = [write(0, 10, 1), write(20, 30, 2)]
-  expect(linearizable(0, [...writes, read(12, 18, 1)])).toBe('yes')
-  expect(linearizable(0, [...writes, read(12, 18, 2)])).toBe('no')
-  expect(linearizable(0, [...writes, read(12, 25, 1), read(12, 25, 2)])).toBe('yes')
-  expect(linearizable(0, [...writes, read(12, 21, 2), read(22, 25, 1)])).toBe('no')
-})
-
-test('an operation whose end is not known may happen late, or never, but not before it began', () => {
-  expect(linearizable(0, [write(10, undefined, 1), read(90, 95, 0), read(96, 99, 1)])).toBe('yes')
-  expect(linearizable(0, [write(10, undefined, 1), read(90, 95, 0)])).toBe('yes')
-  expect(linearizable(0, [write(10, undefined, 1), read(1, 5, 1)])).toBe('no')
-  expect(linearizable(0, [write(10, undefined, 1), read(90, 95, 1), read(96, 99, 0)])).toBe('no')
-})
-
 test('gives the result of trying all orders', () => {
   const random = new Random(7)
   const answers = { yes: 0, no: 0 }

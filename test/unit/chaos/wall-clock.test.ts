@@ -4,7 +4,6 @@ import { systemClock } from '../../../src/base/clock.js'
 import { Random } from '../../../packages/conformance/src/random.js'
 import { pause } from '../../../packages/conformance/src/time.js'
 import { shiftWallClock } from '../../../packages/conformance/src/wall-clock.js'
-import { open } from '../../../src/open.js'
 
 const HOUR = 3_600_000
 const DateBefore = Date
@@ -13,17 +12,6 @@ const DateBefore = Date
 const trueNow = (): number => performance.timeOrigin + performance.now()
 
 afterEach(() => shiftWallClock(0))
-
-/** An unsafe lock: its lease ends by the wall clock. */
-class NaiveLock {
-  #end = 0
-
-  tryAcquire(lease: number): { isHeld(): boolean } | undefined {
-    if (Date.now() < this.#end) return undefined
-    const end = (this.#end = Date.now() + lease)
-    return { isHeld: () => Date.now() < end }
-  }
-}
 
 test.each([HOUR, -HOUR])(
   'the time of day is %d ms off in every way of reading it, and continues',
@@ -48,23 +36,6 @@ test('a given date is unchanged, and so is every other clock', () => {
   expect([Date.UTC(1970, 0, 2), Date.parse('1970-01-02T00:00Z')]).toEqual([86_400_000, 86_400_000])
   expect(new Date()).toBeInstanceOf(DateBefore)
   expect(systemClock.now() - before).toBeLessThan(HOUR / 10)
-})
-
-test('a lock by the time of day is given twice or never again, and a lock of Signalbox is not', async () => {
-  await using box = await open('memory:wall-clock')
-  await using other = await open('memory:wall-clock')
-  const naive = new NaiveLock()
-  const held = naive.tryAcquire(60_000)!
-  const grant = await box.mutex('key').acquire({ lease: 60_000 })
-  shiftWallClock(HOUR)
-  const second = naive.tryAcquire(60_000)!
-  expect(await other.mutex('key').tryAcquire()).toBeUndefined()
-  grant.assertHeld()
-  shiftWallClock(0)
-  // Both holders believe that the lock is theirs.
-  expect([held.isHeld(), second.isHeld()]).toEqual([true, true])
-  await grant.release()
-  expect(await other.mutex('key').tryAcquire()).toBeDefined()
 })
 
 test('the same jumps come from the same seed: ahead and back, from a second to an hour', () => {

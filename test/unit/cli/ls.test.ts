@@ -34,10 +34,6 @@ test('the table has a line for each holder and each waiter, in their order', () 
   ])
 })
 
-test('without any locks the table is its head', () => {
-  expect(table([])).toBe('KEY  STATE  CLAIM  TOKEN  AGE  LEASE  LABEL  HOST  PID  SESSION\n')
-})
-
 test('as JSON a token is text, exact to its last digit', () => {
   const line = jsonLine(reports[0]!)
   expect(line.endsWith('}\n')).toBe(true)

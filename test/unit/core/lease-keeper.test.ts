@@ -49,16 +49,6 @@ describe('a lease in a session that ends by silence', () => {
     return start(Object.assign(new ScriptedEngine(), { certainUntil: () => until.at }))
   }
 
-  test('is lost as soon as the session is not certain any more', () => {
-    const { clock, owner, hold } = startUntil({ at: 1200 })
-    const one = hold('one', 10_000)
-    clock.advance(199)
-    expect(owner.lost).toEqual([])
-    clock.advance(1)
-    expect(owner.lost).toEqual(['one'])
-    expect(one.loss).toBeInstanceOf(LostError)
-  })
-
   test('lasts as long as the session is certain, and does not come back', () => {
     const until = { at: 1200 }
     const { clock, keeper, owner, hold } = startUntil(until)
@@ -153,49 +143,6 @@ describe('a lease that is renewed', () => {
     expect(keeper.isLost(one)).toBe(false)
   })
 
-  test('unclear answers until the deadline lose the lease at the deadline', async () => {
-    const { clock, engine, owner, hold } = start()
-    const one = hold('one', 300)
-    for (let time = 0; time < 299; time++) {
-      clock.advance(1)
-      while (engine.open > 0) engine.take('renew').fail(new UnavailableError('cut'))
-      await settle()
-    }
-    expect(engine.asked.length).toBeGreaterThanOrEqual(3)
-    expect(engine.asked.length).toBeLessThanOrEqual(10)
-    expect(one.loss).toBeUndefined()
-    clock.advance(1)
-    expect(one.loss).toBeInstanceOf(LostError)
-    expect(owner.lost).toEqual(['one'])
-  })
-
-  test('no answer loses the lease at the deadline, and a late one does not bring it back', async () => {
-    const { clock, engine, keeper, owner, hold } = start()
-    const one = hold('one', 300)
-    clock.advance(299)
-    expect(engine.asked).toHaveLength(1)
-    expect(keeper.isLost(one)).toBe(false)
-    clock.advance(1)
-    expect(one.loss).toBeInstanceOf(LostError)
-    engine.take('renew').answer(true)
-    await settle()
-    expect(one.loss).toBeInstanceOf(LostError)
-    expect(one.deadline).toBe(1300)
-    expect(keeper.isLost(one)).toBe(true)
-    expect(owner.lost).toEqual(['one'])
-  })
-
-  test('an answer that is older than a longer deadline does not shorten it', async () => {
-    const { clock, engine, keeper, hold } = start()
-    const one = hold('one', 300)
-    clock.advance(100)
-    one.deadline = 2000
-    keeper.schedule(one)
-    engine.take('renew').answer(true)
-    await settle()
-    expect(one.deadline).toBe(2000)
-  })
-
   test('an answer for an earlier number is ignored', async () => {
     const { clock, engine, keeper, owner, hold } = start()
     const one = hold('one', 300)
@@ -208,40 +155,6 @@ describe('a lease that is renewed', () => {
     await settle()
     expect(one.loss).toBeUndefined()
     expect(owner.lost).toEqual([])
-  })
-
-  test('an answer after the release is ignored', async () => {
-    const { clock, engine, keeper, owner, hold } = start()
-    const one = hold('one', 300)
-    clock.advance(100)
-    keeper.remove(one)
-    engine.take('renew').answer(false)
-    await settle()
-    expect(one.loss).toBeUndefined()
-    expect(owner.lost).toEqual([])
-  })
-})
-
-describe('a process that was stopped', () => {
-  test('it finds the loss before any timer runs, and does not renew the lease', () => {
-    const { clock, engine, keeper, owner, hold } = start()
-    const one = hold('one', 300)
-    clock.freeze(300)
-    expect(keeper.isLost(one)).toBe(true)
-    expect(owner.lost).toEqual(['one'])
-    clock.advance(0)
-    expect(engine.asked).toEqual([])
-  })
-
-  test('its timers find the losses, and renew what is left', () => {
-    const { clock, engine, owner, hold } = start()
-    hold('short', 300)
-    const long = hold('long', 1000)
-    clock.freeze(500)
-    clock.advance(0)
-    expect(owner.lost).toEqual(['short'])
-    expect(engine.asked).toEqual([{ type: 'renew', request: lockRequest('long'), number: 7, lease: 1000 }])
-    expect(long.loss).toBeUndefined()
   })
 })
 
@@ -299,14 +212,6 @@ describe('the keeper', () => {
     expect(one.loss?.message).toContain('released by force')
   })
 
-  test('a hint about a lease that has expired does not hide that it has', () => {
-    const { clock, keeper, hold } = start()
-    const one = hold('one', 300)
-    clock.freeze(300)
-    keeper.onLostHint('one')
-    expect(one.loss?.message).toContain('its lease of 300 ms has expired')
-  })
-
   test('a loss carries the cause that the engine gives', () => {
     const { keeper, hold } = start()
     const one = hold('one', 300)
@@ -347,31 +252,6 @@ describe('the keeper', () => {
       expect(engine.asked).toHaveLength(2)
     })
   })
-
-  test('a listener of a loss may take new leases', () => {
-    const { clock, engine, hold } = start()
-    const lapsing = hold('lapsing', 300, false)
-    onLost(lapsing, () => void hold('next', 300))
-    clock.advance(300)
-    expect(engine.asked).toEqual([])
-    clock.advance(100)
-    expect(engine.asked).toHaveLength(1)
-  })
-
-  test('a lease that ends sooner than all others is renewed in time', () => {
-    const { clock, owner, hold } = start()
-    hold('long', 100_000)
-    hold('short', 50, false)
-    clock.advance(50)
-    expect(owner.lost).toEqual(['short'])
-  })
-
-  test('removed leases leave the timer to run once, and then none', () => {
-    const { clock, keeper, hold } = start()
-    keeper.remove(hold('one', 300))
-    clock.advance(1000)
-    expect(clock.nextAt()).toBeUndefined()
-  })
 })
 
 describe('spare leases', () => {
@@ -398,17 +278,6 @@ describe('spare leases', () => {
       expect(engine.asked).toEqual([])
       expect(owner.lost).toEqual([])
     }
-  })
-
-  test('one that is due soon after another lease is released, too, instead of being renewed with it', () => {
-    const { clock, engine, keeper, owner, hold } = start()
-    const spare = hold('spare', 300)
-    keeper.keepSpare(spare)
-    clock.advance(90)
-    hold('used', 24)
-    clock.advance(8)
-    expect(engine.asked).toMatchObject([{ type: 'renew', request: { id: 'used' } }])
-    expect(owner.dropped).toEqual(['spare'])
   })
 
   test('no more than 64 are kept', () => {

@@ -1,14 +1,11 @@
-import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
 import { VirtualClock } from '../../../src/base/clock.js'
 import type { Enqueue, LockRequest, RequestStatus } from '../../../src/engine/contract.js'
 import { HEARTBEAT_INTERVAL } from '../../../src/engine/wait-times.js'
 import {
-  AbortedError,
   ClosedError,
   IndeterminateError,
-  InvalidArgumentError,
   LostError,
   TimedOutError,
   UnavailableError,
@@ -76,24 +73,6 @@ async function start() {
 }
 
 describe('requests to the engine', () => {
-  test('a grant comes with the token of its number, and its deadline from before the request', async () => {
-    const { clock, engine, acquire } = await start()
-    const asked = acquire({ lease: 500, label: 'mine' })
-    const { operation, answer } = engine.take('enqueue')
-    expect(operation).toMatchObject({
-      type: 'enqueue',
-      request: { claims: [{ key: 'key', mode: 'exclusive' }], label: 'mine' },
-      lease: 500,
-      wait: Infinity,
-    })
-    clock.advance(200)
-    answer(held(operation.request.id, 9))
-    await settle()
-    expect(asked.value!.token).toBe(9n * 1024n)
-    expect(asked.value!.expiresIn()).toBe(300)
-    expect(engine.words).toBe('enqueue')
-  })
-
   test('callers with equal claims share one request', async () => {
     const { engine, box, acquire } = await start()
     const first = acquire()
@@ -122,31 +101,6 @@ describe('requests to the engine', () => {
     look.answer({ state: 'gone' })
     await settle()
     expect(engine.take('enqueue').operation.wait).toBe(800)
-  })
-
-  test('a wait that is over before its timer fires is not sent as a try', async () => {
-    const { clock, engine, acquire } = await start()
-    const asked = acquire({ wait: 300 })
-    const request = await queueNext(engine, 60_000)
-    clock.freeze(400)
-    engine.listener.wake(request.id)
-    expect(engine.take('checkIn').operation.wait).toBeGreaterThan(0)
-    clock.advance(0)
-    await settle()
-    expect(asked.error).toBeInstanceOf(TimedOutError)
-  })
-
-  test('a long wait is forgotten when the queue is empty', async () => {
-    const { engine, acquire, holder } = await start()
-    const grant = await holder(3)
-    const controller = new AbortController()
-    const left = acquire({ signal: controller.signal })
-    controller.abort()
-    await settle()
-    expect(left.error).toBeInstanceOf(AbortedError)
-    acquire({ wait: 70, lease: 500 })
-    void grant.release()
-    expect(engine.take('extendOrYield').operation.wait).toBe(70)
   })
 
   test('a waiter checks in at the time that the engine gave, not sooner', async () => {
@@ -208,52 +162,6 @@ describe('requests to the engine', () => {
     expect(next.settled).toBe(false)
   })
 
-  test('a time in the past does not make a waiter check in at once', async () => {
-    const { clock, engine, acquire } = await start()
-    acquire()
-    await queueNext(engine, 0)
-    clock.advance(4)
-    expect(engine.words).toBe('enqueue')
-    clock.advance(1)
-    expect(engine.words).toBe('enqueue checkIn')
-  })
-
-  test('a woken waiter checks in at once, and its deadline counts from before the check-in', async () => {
-    const { clock, engine, acquire } = await start()
-    const asked = acquire({ lease: 500 })
-    const { operation, answer } = engine.take('enqueue')
-    answer(queued(operation.request.id))
-    await settle()
-    clock.advance(100)
-    engine.listener.wake('unknown')
-    expect(engine.words).toBe('enqueue')
-    engine.listener.wake(operation.request.id)
-    const checkIn = engine.take('checkIn')
-    // Repeated wake-ups change nothing.
-    engine.listener.wake(operation.request.id)
-    clock.advance(50)
-    checkIn.answer(held(operation.request.id, 5))
-    await settle()
-    expect(asked.value!.expiresIn()).toBe(450)
-    expect(engine.words).toBe('enqueue checkIn')
-    clock.advance(100)
-    expect(engine.words).toBe('enqueue checkIn')
-  })
-
-  test('an expired entry is requested again, behind all others', async () => {
-    const { engine, acquire } = await start()
-    const asked = acquire()
-    const first = await queueNext(engine)
-    engine.listener.lost(first.id)
-    engine.take('checkIn').answer({ state: 'gone' })
-    await settle()
-    const again = engine.take('enqueue')
-    expect(again.operation.request.id).not.toBe(first.id)
-    again.answer(held(again.operation.request.id, 3))
-    await settle()
-    expect(asked.settled).toBe(true)
-  })
-
   test.for(['acquire', 'tryAcquire'] as const)(
     'each grant of %s that is reported as lost early is checked',
     async method => {
@@ -270,24 +178,6 @@ describe('requests to the engine', () => {
       expect(checked.sort()).toEqual(ids.sort())
     },
   )
-
-  test('a key in use with other permits is refused to all waiters', async () => {
-    const { engine, box } = await start()
-    const semaphore = box.semaphore('key', { max: 4 })
-    const asked = [new Outcome(semaphore.acquire()), new Outcome(semaphore.acquire())]
-    engine.take('enqueue').answer({ state: 'mismatch', key: 'key', max: 7 })
-    engine.take('enqueue').answer({ state: 'mismatch', key: 'key', max: 7 })
-    await settle()
-    for (const { error } of asked) {
-      expect(error).toBeInstanceOf(InvalidArgumentError)
-      expect((error as Error).message).toMatch(/key.* 7;/)
-    }
-    const tried = new Outcome(semaphore.tryAcquire())
-    engine.take('enqueue').answer({ state: 'mismatch', key: 'key', max: 7 })
-    await settle()
-    expect(tried.error).toBeInstanceOf(InvalidArgumentError)
-    expect(engine.open).toBe(0)
-  })
 
   test('a try does not wait, and sends nothing while its own box holds or waits', async () => {
     const { engine, box, acquire, holder } = await start()
@@ -308,39 +198,6 @@ describe('requests to the engine', () => {
 })
 
 describe('an answer that comes late', () => {
-  test('past its own deadline it gives no grant, is released, and the queue asks again', async () => {
-    const { clock, engine, acquire } = await start()
-    const asked = acquire({ lease: 100 })
-    const { operation, answer } = engine.take('enqueue')
-    clock.advance(100)
-    answer(held(operation.request.id, 4))
-    await settle()
-    expect(asked.settled).toBe(false)
-    expect(engine.take('release').operation).toEqual({
-      type: 'release',
-      request: operation.request,
-      number: 4,
-    })
-    const again = engine.take('enqueue')
-    clock.advance(99)
-    again.answer(held(again.operation.request.id, 5))
-    await settle()
-    expect(asked.value!.token).toBe(5n * 1024n)
-    expect(asked.value!.expiresIn()).toBe(1)
-  })
-
-  test('past its own deadline it gives a try nothing, and is released', async () => {
-    const { clock, engine, box } = await start()
-    const tried = new Outcome(box.mutex('key').tryAcquire({ lease: 100 }))
-    const { operation, answer } = engine.take('enqueue')
-    clock.advance(100)
-    answer(held(operation.request.id, 4))
-    await settle()
-    expect(tried.settled).toBe(true)
-    expect(tried.value).toBeUndefined()
-    expect(engine.take('release').operation).toMatchObject({ request: operation.request, number: 4 })
-  })
-
   test('an enqueue that the engine has not begun is withdrawn when all callers gave up', async () => {
     const { clock, engine, acquire } = await start()
     engine.congested = true
@@ -379,23 +236,6 @@ describe('an answer that comes late', () => {
     next.value!.assertHeld()
     clock.advance(1)
     expect(() => next.value!.assertHeld()).toThrow(LostError)
-  })
-
-  test('a caller with another lease keeps its place while the engine is unreachable', async () => {
-    const { clock, engine, acquire } = await start()
-    acquire({ wait: 50, lease: 60_000 })
-    const { operation, answer } = engine.take('enqueue')
-    const next = acquire({ lease: 400 })
-    clock.advance(50)
-    answer(held(operation.request.id, 6))
-    await settle()
-    engine.take('checkIn').fail(new UnavailableError('cut'))
-    await settle()
-    expect(next.settled).toBe(false)
-    clock.advance(200)
-    engine.take('checkIn').answer(held(operation.request.id, 6))
-    await settle()
-    next.value!.assertHeld()
   })
 
   test('a grant that arrives after the box was closed is not given', async () => {
@@ -466,38 +306,6 @@ describe('an engine that fails', () => {
     }
   })
 
-  test('a wake-up during that pause makes it check in at once', async () => {
-    const { clock, engine, acquire } = await start()
-    acquire()
-    const request = await queueNext(engine, 1000)
-    clock.advance(1000)
-    engine.take('checkIn').fail(new UnavailableError('out of reach'))
-    await settle()
-    engine.listener.wake(request.id)
-    expect(engine.take('checkIn').operation.request.id).toBe(request.id)
-    clock.advance(500)
-    expect(engine.open).toBe(0)
-  })
-
-  test('check-ins that fail for longer than the entry is kept end the wait', async () => {
-    const { clock, engine, acquire } = await start()
-    const asked = [acquire({ lease: 1000 }), acquire({ lease: 1000 })]
-    const request = await queueNext(engine, 600)
-    clock.advance(600)
-    const failure = new UnavailableError('out of reach')
-    let looks = 0
-    while (!asked[0]!.settled && looks < 20) {
-      engine.take('checkIn').fail(failure)
-      looks++
-      await settle()
-      clock.advance(200)
-    }
-    expect(looks).toBe(3)
-    for (const { error } of asked) expect(error).toBe(failure)
-    expect(engine.take('cancel').operation.request.id).toBe(request.id)
-    expect(engine.open).toBe(0)
-  })
-
   test('a failed release is repeated in the background, and its caller gets the error', async () => {
     for (const failure of [new UnavailableError('out of reach'), new IndeterminateError('no answer')]) {
       const { engine, holder } = await start()
@@ -513,82 +321,6 @@ describe('an engine that fails', () => {
       await settle()
       expect(engine.open).toBe(0)
     }
-  })
-
-  test('a failed release is repeated until it succeeds or the lease is over', async () => {
-    const failure = new UnavailableError('out of reach')
-    const { clock, engine, holder } = await start()
-    const grant = await holder(7)
-    new Outcome(grant.release())
-    const { operation, fail } = engine.take('release')
-    fail(failure)
-    await settle()
-    for (let failures = 0; failures < 3; failures++) {
-      engine.take('release').fail(failure)
-      await settle()
-      expect(engine.open).toBe(0)
-      clock.advance(200)
-      await settle()
-    }
-    const last = engine.take('release')
-    expect(last.operation).toEqual(operation)
-    last.answer(false)
-    await settle()
-    clock.advance(100_000)
-    expect(engine.open).toBe(0)
-  })
-
-  test('a release that fails for the length of the lease is given up', async () => {
-    const { clock, engine, holder } = await start()
-    new Outcome((await holder(7, { lease: 1000 })).release())
-    engine.take('release').fail(new IndeterminateError('no answer'))
-    await settle()
-    let tries = 0
-    while (engine.open > 0) {
-      tries++
-      engine.take('release').fail(new UnavailableError('out of reach'))
-      await settle()
-      clock.advance(200)
-      await settle()
-    }
-    expect(tries).toBe(5)
-    clock.advance(100_000)
-    expect(engine.open).toBe(0)
-  })
-
-  test('a release that finds no grant rejects with a LostError, and the signal aborts with the same error', async () => {
-    const { engine, holder } = await start()
-    const grant = await holder(7)
-    const { signal } = grant
-    const released = new Outcome(grant.release())
-    expect(signal.aborted).toBe(false)
-    engine.take('release').answer(false)
-    await settle()
-    expect(released.error).toBeInstanceOf(LostError)
-    expect(signal.reason).toBe(released.error)
-  })
-
-  test('a renewal that does not reach the engine sets the state of the box, and the next one that does resets it', async () => {
-    const { clock, engine, box, holder } = await start()
-    await holder(7, { lease: 300 })
-    clock.advance(100)
-    const error = new UnavailableError('out of reach')
-    engine.take('renew').fail(error)
-    await settle()
-    expect(box.state).toMatchObject({ status: 'reconnecting', reason: error })
-    clock.advance(25)
-    engine.take('renew').answer(true)
-    await settle()
-    expect(box.state.status).toBe('ready')
-  })
-
-  test('an operation that no caller awaits causes no unhandled rejection', async () => {
-    const { clock, engine, acquire } = await start()
-    acquire({ wait: 10 })
-    await queueNext(engine)
-    clock.advance(10)
-    engine.take('cancel').fail(new UnavailableError('out of reach'))
-    await settle()
   })
 })
 
@@ -651,21 +383,6 @@ describe('turns', () => {
     expect(engine.take('renew').operation).toMatchObject({ request: operation.request, number: 9 })
   })
 
-  test('a grant that was gone is reported as lost, and the next caller asks again', async () => {
-    const { clock, engine, acquire, holder } = await start()
-    const grant = await holder(7)
-    const { signal } = grant
-    const waiting = acquire()
-    clock.advance(5)
-    const released = new Outcome(grant.release())
-    engine.take('extendOrYield').answer({ state: 'gone' })
-    await settle()
-    expect(released.error).toBeInstanceOf(LostError)
-    expect(signal.reason).toBe(released.error)
-    await grantNext(engine, 15)
-    expect(waiting.value!.token).toBe(15n * 1024n)
-  })
-
   test('a failed extendOrYield releases the grant, and the next caller waits on', async () => {
     for (const failure of [new UnavailableError('out of reach'), new IndeterminateError('no answer')]) {
       const { clock, engine, acquire, holder } = await start()
@@ -688,26 +405,6 @@ describe('turns', () => {
       expect(waiting.value!.token).toBe(20n * 1024n)
       expect(engine.open).toBe(0)
     }
-  })
-
-  test('after a failed extendOrYield the next caller gets the error when the released lease would be over', async () => {
-    const { clock, engine, acquire, holder } = await start()
-    const failure = new UnavailableError('out of reach')
-    const grant = await holder(7)
-    const waiting = acquire()
-    clock.advance(5)
-    void grant.release().catch(() => undefined)
-    engine.take('extendOrYield').fail(failure)
-    await settle()
-    engine.take('cancel')
-    let checkIns = 0
-    for (; !waiting.error; checkIns++) {
-      clock.advance(200)
-      engine.take('checkIn').fail(failure)
-      await settle()
-    }
-    expect(waiting.error).toBe(failure)
-    expect(checkIns).toBeLessThanOrEqual(30_000 / 200)
   })
 
   /**
@@ -798,68 +495,6 @@ describe('turns', () => {
     }
   })
 
-  test('a grant that is extended just after its old deadline is valid', async () => {
-    const { clock, engine, acquire, holder } = await start()
-    const grant = await holder(7, { lease: 1000, renew: false })
-    const waiting = acquire({ lease: 1000, renew: false })
-    clock.advance(900)
-    const released = new Outcome(grant.release())
-    const { operation, answer } = engine.take('extendOrYield')
-    clock.advance(200)
-    answer(held(operation.request.id, 8))
-    await settle()
-    expect(released.error).toBeUndefined()
-    expect(waiting.value!.expiresIn()).toBe(800)
-    waiting.value!.assertHeld()
-    clock.advance(800)
-    expect(() => waiting.value!.assertHeld()).toThrow(LostError)
-  })
-
-  test('a grant whose extension arrives after its new deadline is released', async () => {
-    const { clock, engine, acquire, holder } = await start()
-    const grant = await holder(7, { lease: 1000 })
-    const waiting = acquire({ lease: 1000 })
-    clock.advance(5)
-    const released = new Outcome(grant.release())
-    const { operation, answer } = engine.take('extendOrYield')
-    clock.advance(1000)
-    answer(held(operation.request.id, 8))
-    await settle()
-    expect(released.settled).toBe(true)
-    expect(waiting.settled).toBe(false)
-    expect(engine.take('release').operation).toMatchObject({ request: operation.request, number: 8 })
-    await grantNext(engine, 9)
-    expect(waiting.value!.token).toBe(9n * 1024n)
-  })
-
-  test('a grant that was extended for a caller that left goes to the next caller, or is released', async () => {
-    const { clock, engine, acquire, holder } = await start()
-    const grant = await holder(7)
-    const leaving = acquire({ wait: 20 })
-    clock.advance(5)
-    void grant.release()
-    const first = engine.take('extendOrYield')
-    clock.advance(20)
-    await settle()
-    expect(leaving.error).toBeInstanceOf(TimedOutError)
-    const next = acquire()
-    first.answer(held(first.operation.request.id, 8))
-    await settle()
-    expect(next.value!.token).toBe(8n * 1024n)
-
-    const last = acquire({ wait: 20 })
-    clock.advance(5)
-    void next.value!.release()
-    const second = engine.take('extendOrYield')
-    clock.advance(20)
-    await settle()
-    expect(last.error).toBeInstanceOf(TimedOutError)
-    second.answer(held(second.operation.request.id, 9))
-    await settle()
-    expect(engine.take('release').operation).toMatchObject({ request: second.operation.request, number: 9 })
-    expect(engine.open).toBe(0)
-  })
-
   test('a grant that was extended with another lease than the next caller wants is released', async () => {
     const { clock, engine, acquire, holder } = await start()
     const grant = await holder(7)
@@ -913,21 +548,6 @@ describe('turns', () => {
     await grantNext(engine, 4)
     expect(second.value!.token).toBe(4n * 1024n)
   })
-
-  test('writers behind a downgraded grant are in the engine’s queue from then on', async () => {
-    const { engine, box } = await start()
-    const { write } = box.readWriteLock('key')
-    const first = new Outcome(write.acquire())
-    await grantNext(engine, 3)
-    const second = new Outcome(write.acquire())
-    expect(engine.words).toBe('enqueue')
-    void first.value!.downgrade()
-    engine.take('downgrade').answer(true)
-    await settle()
-    await queueNext(engine)
-    expect(second.settled).toBe(false)
-    first.value!.assertHeld()
-  })
 })
 
 describe('labels', () => {
@@ -954,51 +574,6 @@ describe('labels', () => {
     await released
     expect([...callers, last].map(labelOf)).toEqual(['first', 'turn', undefined, 'extended', 'last'])
   })
-
-  test('the error of a wait names the caller of the same box that holds', async () => {
-    const { clock, acquire, holder } = await start()
-    const grant = await holder(7, { label: 'first' })
-    const second = acquire({ label: 'second' })
-    await grant.release()
-    await settle()
-    second.value!.assertHeld()
-    const third = acquire({ wait: 50, label: 'third' })
-    clock.advance(50)
-    await settle()
-    expect(third.error).toMatchObject({ holder: { label: 'second' } })
-    expect((third.error as Error).message).toContain('holder: "second" on ')
-  })
-})
-
-describe('a grant that is lost', () => {
-  test('its queue continues at once, without waiting for its user', async () => {
-    const { clock, engine, acquire, holder } = await start()
-    const grant = await holder(7, { lease: 1000, renew: false })
-    const waiting = acquire()
-    clock.advance(1000)
-    expect(engine.take('cancel').operation.request.id).toMatch(/1$/)
-    await grantNext(engine, 8)
-    waiting.value!.assertHeld()
-    expect(() => grant.assertHeld()).toThrow(LostError)
-    const released = new Outcome(grant.release())
-    await settle()
-    expect(released.error).toBeInstanceOf(LostError)
-    waiting.value!.assertHeld()
-    expect(engine.open).toBe(0)
-  })
-
-  test('every call on it reports the loss, also past the deadline before any timer', async () => {
-    const { clock, engine, holder } = await start()
-    const grant = await holder(7, { lease: 1000 })
-    const { signal } = grant
-    clock.freeze(1000)
-    expect(grant.expiresIn()).toBe(0)
-    const released = new Outcome(grant.release())
-    await settle()
-    expect(released.error).toBeInstanceOf(LostError)
-    expect(signal.reason).toBe(released.error)
-    expect(engine.words).toBe('enqueue cancel')
-  })
 })
 
 describe('giving up', () => {
@@ -1018,50 +593,9 @@ describe('giving up', () => {
     expect(engine.take('cancel').operation.request.id).toBe(request.id)
     expect(clock.nextAt()).toBeUndefined()
   })
-
-  test('no timer and no listener is left', async () => {
-    const { clock, engine, acquire } = await start()
-    const { signal } = new AbortController()
-    const granted = acquire({ wait: 5000, signal, renew: false, lease: 60 })
-    const { operation, answer } = engine.take('enqueue')
-    answer(queued(operation.request.id, 2000))
-    await settle()
-    expect(getEventListeners(signal, 'abort')).toHaveLength(1)
-    engine.listener.wake(operation.request.id)
-    engine.take('checkIn').answer(held(operation.request.id, 3))
-    await settle()
-    expect(getEventListeners(signal, 'abort')).toHaveLength(0)
-    void granted.value!.release()
-    engine.take('release').answer(true)
-    await settle()
-    clock.advance(60)
-    expect(clock.nextAt()).toBeUndefined()
-  })
 })
 
 describe('closing', () => {
-  test('waiters are rejected, and a draining box leaves the queue', async () => {
-    const { engine, box, acquire, holder } = await start()
-    const grant = await holder(7)
-    const waiting = new Outcome(box.mutex('other').acquire())
-    const { operation, answer } = engine.take('enqueue')
-    answer(queued(operation.request.id))
-    await settle()
-    const behind = acquire()
-    const closed = new Outcome(box.close({ drain: true }))
-    await settle()
-    expect(waiting.error).toBeInstanceOf(ClosedError)
-    expect(behind.error).toBeInstanceOf(ClosedError)
-    expect(engine.take('cancel').operation.request.id).toBe(operation.request.id)
-    expect(closed.settled).toBe(false)
-    grant.assertHeld()
-    void grant.release()
-    engine.take('release').answer(true)
-    await settle()
-    expect(closed.settled).toBe(true)
-    expect(engine.open).toBe(0)
-  })
-
   test('an engine that ends the session ends everything, with its reason', async () => {
     const { clock, engine, box, acquire, holder } = await start()
     const grant = await holder(7)
@@ -1110,26 +644,6 @@ describe('a box that drains', () => {
       await settle()
     }
     expect(outer.value).toBe(9n * 1024n)
-  })
-})
-
-describe('reservations made for others', () => {
-  test('their keys are served once after the window', async () => {
-    const { clock, engine } = await start()
-    engine.listener.reserved('a')
-    clock.advance(1)
-    engine.listener.reserved('b')
-    engine.listener.reserved('a')
-    clock.advance(998)
-    expect(engine.open).toBe(0)
-    clock.advance(400)
-    const served = engine.asked.flatMap(operation =>
-      operation.type === 'sweepExpired' ? operation.keys : [],
-    )
-    expect([...new Set(served)].sort()).toEqual(['a', 'b'])
-    expect(engine.asked.length).toBeLessThanOrEqual(2)
-    clock.advance(10_000)
-    expect(engine.asked.length).toBeLessThanOrEqual(2)
   })
 })
 
@@ -1214,18 +728,6 @@ describe('readers and permits together', () => {
     expect(engine.take('enqueue').operation.request.label).toBe('other')
   })
 
-  test('each reader of a lost lease is notified', async () => {
-    const { clock, engine, box } = await start()
-    const read = () => new Outcome(box.readWriteLock('key').read.acquire({ lease: 300, renew: false }))
-    const readers = [read(), read()]
-    await grantNext(engine, 9)
-    const signals = readers.map(({ value }) => value!.signal)
-    clock.advance(300)
-    expect(signals.map(({ aborted }) => aborted)).toEqual([true, true])
-    await expect(readers[0]!.value!.release()).rejects.toThrow(LostError)
-    await expect(readers[1]!.value!.release()).rejects.toThrow(LostError)
-  })
-
   test('callers of a semaphore ask together, and only as many as it has permits', async () => {
     const { engine, box } = await start()
     const callers = Array.from({ length: 5 }, () => new Outcome(box.semaphore('key', { max: 3 }).acquire()))
@@ -1241,45 +743,6 @@ describe('readers and permits together', () => {
     await callers[1]!.value!.release()
     await settle()
     expect(callers[3]!.value!.token).toBe(8n * 1024n + 1n)
-  })
-
-  test('once a request for a permit is queued, later callers of the box wait behind it', async () => {
-    const { engine, box } = await start()
-    const acquire = () => new Outcome(box.semaphore('key', { max: 100 }).acquire())
-    const first = acquire()
-    const request = await queueNext(engine)
-    const others = [acquire(), acquire()]
-    expect(engine.open).toBe(0)
-    engine.listener.wake(request.id)
-    engine.take('checkIn').answer(held(request.id, 9))
-    await settle()
-    expect(first.value!.token).toBe(9n * 1024n)
-    for (const number of [10, 11]) {
-      const { operation, answer } = engine.take('enqueue')
-      answer(held(operation.request.id, number))
-    }
-    await settle()
-    expect(others.map(({ settled }) => settled)).toEqual([true, true])
-  })
-
-  test('a caller of a semaphore that gives up cancels one request', async () => {
-    const { clock, engine, box } = await start()
-    const acquire = (wait: number) => new Outcome(box.semaphore('key', { max: 100 }).acquire({ wait }))
-    const callers = [acquire(500), acquire(5000), acquire(5000)]
-    const questions = callers.map(() => engine.take('enqueue'))
-    for (const { operation, answer } of questions) answer(queued(operation.request.id))
-    await settle()
-    clock.advance(500)
-    await settle()
-    expect(callers.map(({ error }) => error instanceof TimedOutError)).toEqual([true, false, false])
-    expect(engine.take('cancel').operation.request.id).toBe(questions[2]!.operation.request.id)
-    engine.listener.wake(questions[0]!.operation.request.id)
-    engine
-      .take('checkIn', questions[0]!.operation.request.id)
-      .answer(held(questions[0]!.operation.request.id, 9))
-    await settle()
-    expect(callers[1]!.settled).toBe(true)
-    expect(callers[2]!.settled).toBe(false)
   })
 
   test('callers that give up before the answers cost no earlier caller its place', async () => {
@@ -1300,100 +763,5 @@ describe('readers and permits together', () => {
       await settle()
     }
     expect(callers.map(({ value }) => value !== undefined)).toEqual([true, true, false, false])
-  })
-
-  test('a caller that gives up during a check-in costs no earlier caller its place', async () => {
-    for (const outcome of [queued, held]) {
-      const { clock, engine, box } = await start()
-      const acquire = (wait: number) => new Outcome(box.semaphore('key', { max: 9 }).acquire({ wait }))
-      const callers = [acquire(5000), acquire(HEARTBEAT_INTERVAL + 50)]
-      const questions = callers.map(() => engine.take('enqueue'))
-      for (const { operation, answer } of questions) answer(queued(operation.request.id))
-      await settle()
-      const [first, second] = questions.map(({ operation }) => operation.request.id)
-      for (const id of [first!, second!]) engine.listener.wake(id)
-      const checkIns = [first!, second!].map(id => engine.take('checkIn', id))
-      clock.advance(HEARTBEAT_INTERVAL + 50)
-      await settle()
-      expect(callers[1]!.error).toBeInstanceOf(TimedOutError)
-      checkIns[0]!.answer(queued(first!))
-      // The grant of the other request is on its way, or the request still waits.
-      checkIns[1]!.answer(outcome(second!, 9))
-      await settle()
-      expect(engine.take('cancel').operation.request.id).toBe(second)
-      expect(engine.open).toBe(0)
-      engine.listener.wake(first!)
-      engine.take('checkIn', first).answer(held(first!, 10))
-      await settle()
-      expect(callers[0]!.value!.token).toBe(10n * 1024n)
-    }
-  })
-
-  test('a grant that comes before the place of an earlier request serves the caller that is left', async () => {
-    const { clock, engine, box } = await start()
-    const acquire = (wait: number) => new Outcome(box.semaphore('key', { max: 9 }).acquire({ wait }))
-    const callers = [acquire(5000), acquire(50)]
-    const questions = callers.map(() => engine.take('enqueue'))
-    const [first, second] = questions.map(({ operation }) => operation.request.id)
-    clock.advance(50)
-    await settle()
-    questions[1]!.answer(held(second!, 9))
-    await settle()
-    expect(callers[0]!.value!.token).toBe(9n * 1024n)
-    questions[0]!.answer(queued(first!))
-    await settle()
-    expect(engine.take('cancel').operation.request.id).toBe(first)
-    expect(engine.open).toBe(0)
-  })
-
-  test('each request of a semaphore has the label and the lease of its caller', async () => {
-    const { engine, box } = await start()
-    const semaphore = box.semaphore('key', { max: 3 })
-    for (const label of ['a', 'b', 'c']) new Outcome(semaphore.acquire({ label }))
-    expect(['a', 'b', 'c'].map(() => engine.take('enqueue').operation.request.label)).toEqual(['a', 'b', 'c'])
-  })
-
-  test('a caller that gives up during an outage does not end the wait of the others', async () => {
-    const { clock, engine, box } = await start()
-    const acquire = (wait: number) => new Outcome(box.semaphore('key', { max: 9 }).acquire({ wait }))
-    const callers = [acquire(9000), acquire(9000), acquire(1800)]
-    const ids = callers.map(() => {
-      const { operation, answer } = engine.take('enqueue')
-      answer(queued(operation.request.id))
-      return operation.request.id
-    })
-    await settle()
-    clock.advance(HEARTBEAT_INTERVAL)
-    const checkIns = ids.map(id => engine.take('checkIn', id))
-    clock.advance(200)
-    await settle()
-    expect(callers[2]!.error).toBeInstanceOf(TimedOutError)
-    for (const { fail } of checkIns) fail(new UnavailableError('cut off'))
-    await settle()
-    expect(callers.map(({ settled }) => settled)).toEqual([false, false, true])
-    clock.advance(200)
-    for (const id of ids.slice(0, 2)) engine.take('checkIn', id).answer(held(id, 9))
-    await settle()
-    expect(callers.map(({ value }) => value !== undefined)).toEqual([true, true, false])
-  })
-
-  test('a request of a semaphore that fails first leaves the callers to the others', async () => {
-    for (const succeeds of [true, false]) {
-      const { engine, box } = await start()
-      const acquire = () => new Outcome(box.semaphore('key', { max: 9 }).acquire())
-      const callers = [acquire(), acquire()]
-      const [first, second] = [engine.take('enqueue'), engine.take('enqueue')]
-      first.fail(new IndeterminateError('lost'))
-      await settle()
-      expect(engine.take('cancel').operation.request.id).toBe(first.operation.request.id)
-      expect(callers.map(({ settled }) => settled)).toEqual([false, false])
-      if (succeeds) second.answer(held(second.operation.request.id, 9))
-      else second.fail(new IndeterminateError('lost, too'))
-      await settle()
-      expect(callers.map(({ settled }) => settled)).toEqual([true, !succeeds])
-      if (!succeeds) continue
-      await grantNext(engine, 10)
-      expect(callers.map(({ value }) => value!.token)).toEqual([9n * 1024n, 10n * 1024n])
-    }
   })
 })

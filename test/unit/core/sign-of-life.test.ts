@@ -45,33 +45,6 @@ async function start() {
   return { clock, engine, box, wait, named, answer, errors, granted }
 }
 
-test('a box sends one sign for all of its requests in an interval, and the requests send nothing', async () => {
-  const { clock, engine, wait, answer } = await start()
-  const ids = [await wait('a'), await wait('b')]
-  clock.advance(HEARTBEAT_INTERVAL / 2)
-  ids.push(await wait('c'))
-  clock.advance(HEARTBEAT_INTERVAL / 2 - 1)
-  expect(engine.words).toBe('enqueue enqueue enqueue')
-  for (let sign = 1; sign <= 3; sign++) {
-    clock.advance(sign === 1 ? 1 : HEARTBEAT_INTERVAL)
-    expect(engine.asked.at(-1)).toMatchObject({ type: 'alive', requests: ids.map(id => ({ id })) })
-    await answer(ALL_WAIT)
-  }
-  expect(engine.words).toBe('enqueue enqueue enqueue alive alive alive')
-})
-
-test('a request that the sign does not find waiting checks in', async () => {
-  const { clock, engine, wait, answer, granted } = await start()
-  await wait('a')
-  const due = await wait('b')
-  clock.advance(HEARTBEAT_INTERVAL)
-  await answer({ due: [due, 'another'], next: Infinity })
-  expect(engine.words).toBe('enqueue enqueue alive checkIn')
-  engine.take('checkIn', due).answer({ state: 'held', id: due, number: 1 })
-  await settle()
-  expect(granted).toEqual(['b'])
-})
-
 test('a request that has checked in since the sign was sent does not do so again', async () => {
   const { clock, engine, wait, answer } = await start()
   const id = await wait('a')
@@ -84,19 +57,6 @@ test('a request that has checked in since the sign was sent does not do so again
   expect(engine.words).toBe('enqueue alive checkIn')
 })
 
-test('a request that checks in while a sign is on its way does not do so twice', async () => {
-  const { clock, engine, wait, answer } = await start()
-  const id = await wait('a', { lease: 300 })
-  clock.advance(200)
-  engine.listener.wake(id)
-  await answer({ due: [id], next: Infinity })
-  expect(engine.words).toBe('enqueue alive checkIn')
-  clock.advance(200)
-  engine.take('alive').fail(new UnavailableError('out of reach'))
-  await settle()
-  expect(engine.words).toBe('enqueue alive checkIn alive')
-})
-
 test('a sign that does not find a request waiting does not prolong its retries', async () => {
   const { clock, engine, wait, answer, errors } = await start()
   const id = await wait('a', { lease: 3000 })
@@ -107,17 +67,6 @@ test('a sign that does not find a request waiting does not prolong its retries',
     await settle()
   }
   expect(errors).toMatchObject([{ code: 'UNAVAILABLE' }])
-})
-
-test('the next sign comes when a request ends that the first waiter waits for', async () => {
-  const { clock, engine, wait, answer } = await start()
-  await wait('a')
-  clock.advance(HEARTBEAT_INTERVAL)
-  await answer({ due: [], next: 300 })
-  clock.advance(300)
-  expect(engine.words).toBe('enqueue alive')
-  clock.advance(10)
-  expect(engine.words).toBe('enqueue alive alive')
 })
 
 test('a short lease, or a short wait, brings signs forward', async () => {
@@ -173,31 +122,6 @@ test('a failed sign is sent again, and a request checks in once its lease has pa
   expect(errors).toMatchObject([{ code: 'UNAVAILABLE' }])
   clock.advance(200)
   expect(engine.take('alive').operation.requests).toHaveLength(1)
-})
-
-test('signs end with the last request that waits', async () => {
-  const { clock, engine, wait, errors } = await start()
-  const controller = new AbortController()
-  await wait('a', { signal: controller.signal })
-  controller.abort()
-  engine.take('cancel').answer(undefined)
-  await settle()
-  clock.advance(10 * HEARTBEAT_INTERVAL)
-  expect(engine.words).toBe('enqueue cancel')
-  expect(errors).toHaveLength(1)
-})
-
-test('a sign that fails after a request was given up changes nothing', async () => {
-  const { clock, engine, wait } = await start()
-  const controller = new AbortController()
-  await wait('a', { lease: 300, signal: controller.signal })
-  clock.advance(200)
-  controller.abort()
-  engine.take('cancel').answer(undefined)
-  clock.advance(200)
-  engine.take('alive').fail(new UnavailableError('out of reach'))
-  await settle()
-  expect(engine.words).toBe('enqueue alive cancel')
 })
 
 test('a request that never waited is cancelled until its lease has passed', async () => {

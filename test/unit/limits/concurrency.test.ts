@@ -4,7 +4,7 @@ import { VirtualClock } from '../../../src/base/clock.js'
 import { FaultInjectingEngine } from '../../../packages/conformance/src/fault-injecting-engine.js'
 import { Random } from '../../../packages/conformance/src/random.js'
 import { MemoryEngine, MemorySpace } from '../../../src/engines/memory/memory-engine.js'
-import { IndeterminateError, UnavailableError } from '../../../src/base/errors.js'
+import { IndeterminateError } from '../../../src/base/errors.js'
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
 import { pass } from '../../support/passing.js'
 
@@ -27,31 +27,6 @@ function scene() {
 const AMPLE = { limit: 1000, per: 1000 } as const
 
 describe('concurrency of a box', () => {
-  test('permits of a dead process return when its lease expires; its late release frees no permit of others', async () => {
-    const { clock, join } = scene()
-    const [one, engine] = await join()
-    const [other] = await join()
-    const options = { ...AMPLE, concurrency: 2 }
-    const permits = [await one.limiter('api', options).acquire(), await one.limiter('api', options).acquire()]
-    let given = 0
-    for (let caller = 0; caller < 3; caller++)
-      void other
-        .limiter('api', options)
-        .acquire()
-        .then(() => given++)
-    // The share is renewed while its box is connected.
-    await pass(clock, 100_000)
-    expect(given).toBe(0)
-    await engine.freeze()
-    await pass(clock, 6000)
-    expect(given).toBe(0)
-    await pass(clock, 5000)
-    expect(given).toBe(2)
-    for (const permit of permits) permit.release()
-    await pass(clock, 100_000)
-    expect(given).toBe(2)
-  })
-
   test('a call whose share was lost counts no longer, and what is released then is its own', async () => {
     const { clock, join, shares } = scene()
     const [one] = await join()
@@ -91,57 +66,6 @@ describe('concurrency of a box', () => {
     await pass(clock, 3000)
     expect(notes).toEqual(['200 TimedOutError 200', '1000 TimedOutError 300', '1500 given 1020'])
     expect(await shares(box)).toBe(0)
-  })
-
-  test.each([
-    ['some time', 0],
-    // Longer than the time for which permits can be used.
-    ['some time, and one reply a second and a half', 1500],
-  ])('only callers that have to wait count for the queue, with requests that take %s', async (_, late) => {
-    const all = [
-      { limit: 10, per: 60_000 },
-      { limit: 1000, per: 60_000, concurrency: 10 },
-      { limit: 10, per: 60_000, concurrency: 20 },
-      { limit: 10, per: 60_000, concurrency: 10 },
-      { limit: 10, per: 60_000, concurrency: 12 },
-    ]
-    for (let seed = 1; seed <= 12; seed++) {
-      const random = new Random(seed)
-      const { clock, join } = scene()
-      const [box, engine] = await join()
-      // As on a connection, messages arrive in the order in which they were sent.
-      const way = (): ((more?: number) => Promise<void>) => {
-        let last = 0
-        return (more = 0) => {
-          last = Math.max(last, clock.now() + random.below(40) + more)
-          return new Promise(resolve => clock.after(last - clock.now(), resolve))
-        }
-      }
-      const [there, back] = [way(), way()]
-      const delayed = async <T>(execute: () => Promise<T>, more = 0): Promise<T> => {
-        await there()
-        const outcome = await execute()
-        await back(more)
-        return outcome
-      }
-      let replies = 0
-      engine.intercept = (__, execute) => delayed(execute)
-      const lateReply = 1 + random.below(12)
-      engine.interceptReserve = (__, execute) => delayed(execute, ++replies === lateReply ? late : 0)
-      const outcomes = all.map((options, index) => {
-        const limiter = box.limiter(`api ${index}`, { ...options, queue: 5 })
-        const outcome = { given: 0, refused: 0 }
-        for (let caller = 0; caller < 16; caller++)
-          void limiter.acquire().then(
-            () => outcome.given++,
-            () => outcome.refused++,
-          )
-        return outcome
-      })
-      await pass(clock, 6000)
-      const expected = all.map(() => ({ given: 10, refused: 1 }))
-      expect(outcomes, `seed ${seed}`).toEqual(expected)
-    }
   })
 
   test('a wait for a permit in use names the limiter, its key, the time and a holder', async () => {
@@ -185,73 +109,19 @@ describe('concurrency of a box', () => {
     await expect(waiting[1]).rejects.toThrow('limiter api on memory:test was closed')
   })
 
-  test('a try takes nothing that a waiter wants', async () => {
-    const { clock, join } = scene()
-    const [box, engine] = await join()
-    const limiter = box.limiter('api', { ...AMPLE, concurrency: 1 })
-    engine.intercept = async (_, execute) => {
-      await new Promise<void>(resolve => clock.after(10, resolve))
-      return execute()
-    }
-    const tried = limiter.tryAcquire()
-    await pass(clock, 5)
-    const waiting = limiter.acquire()
-    await pass(clock, 8)
-    expect(await tried).toBeUndefined()
-    await pass(clock, 30)
-    expect((await waiting).n).toBe(1)
-  })
-
-  test('an explanation counts the permit that is tried for just before', async () => {
+  test('a decision says whether a share was missing', async () => {
     const { join } = scene()
     const [box] = await join()
-    const limiter = box.limiter('api', { limit: 10, per: 60_000, concurrency: 2 })
-    for (const left of [9, 8]) {
-      const [permit, explanation] = await Promise.all([limiter.tryAcquire(), limiter.explain()])
-      expect(permit).toBeDefined()
-      expect(explanation.limits[0]!.remaining).toBe(left)
-    }
+    const limiter = box.limiter('api', { ...AMPLE, concurrency: 1 })
+    const { permit, explanation } = await limiter.decide()
+    expect(explanation).toMatchObject({ waitsFor: 'concurrency', running: 1, limits: [{ remaining: 999 }] })
+    expect(await limiter.decide()).toMatchObject({
+      permit: undefined,
+      explanation: { waitsFor: 'concurrency', limits: [{ remaining: 999 }] },
+    })
+    permit!.release()
+    expect((await limiter.decide()).permit).toBeDefined()
   })
-
-  test.each(['error', 'closed', 'open', 'share'] as const)(
-    'an outage is noticed while a caller waits for a share: onUnavailable %s',
-    async onUnavailable => {
-      const { clock, join } = scene()
-      const [box, engine] = await join()
-      const [other] = await join()
-      const options = {
-        ...AMPLE,
-        concurrency: 2,
-        onUnavailable,
-        ...(onUnavailable === 'share' && { shares: 2 }),
-      }
-      const held = [
-        await other.limiter('api', options).acquire(),
-        await other.limiter('api', options).acquire(),
-      ]
-      const limiter = box.limiter('api', options)
-      let given = 0
-      void limiter.acquire().then(() => given++)
-      await pass(clock, 100)
-      const failure = new UnavailableError('it is away')
-      engine.interceptReserve = () => Promise.reject(failure)
-      await pass(clock, 600)
-      expect(limiter.outage).toBe(failure)
-      const goesOn = onUnavailable === 'open' || onUnavailable === 'share'
-      expect(given).toBe(goesOn ? 1 : 0)
-      if (onUnavailable === 'open') expect(await limiter.tryAcquire()).toBeDefined()
-      if (!goesOn) await expect(limiter.tryAcquire()).rejects.toThrow(UnavailableError)
-      engine.restore()
-      if (!goesOn) {
-        await pass(clock, 1100)
-        expect(limiter.outage).toBeUndefined()
-        expect(await limiter.tryAcquire()).toBeUndefined()
-      }
-      for (const permit of held) permit.release()
-      await pass(clock, 100)
-      expect(given).toBe(1)
-    },
-  )
 
   test('in any schedule there are never more, all have their turn, and nothing is left', async () => {
     for (let seed = 1; seed <= 15; seed++) {

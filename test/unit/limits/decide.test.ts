@@ -1,4 +1,3 @@
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { describe, expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
 import { systemClock, VirtualClock } from '../../../src/base/clock.js'
@@ -6,7 +5,6 @@ import { FaultInjectingEngine } from '../../../packages/conformance/src/fault-in
 import { Random } from '../../../packages/conformance/src/random.js'
 import { MemoryEngine, MemorySpace } from '../../../src/engines/memory/memory-engine.js'
 import { UnavailableError } from '../../../src/base/errors.js'
-import { open } from '../../../src/index.js'
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
 import type { BoxDecision, BoxLimiter } from '../../../src/limits/remote/box-limiter.js'
 import { limiter, type LimiterOptions } from '../../../src/limits/index.js'
@@ -157,23 +155,4 @@ test('a decision that is made without the engine reports no limit', async () => 
   await open.decide()
   expect(await open.decide()).toEqual({ permit: undefined, explanation: undefined })
   await expect(box.limiter('error', options).decide()).rejects.toThrow(UnavailableError)
-})
-
-test('listeners receive each decision', async () => {
-  await using box = await open('memory:')
-  const heard: string[] = []
-  const hear = (message: unknown, name: string | symbol): void => {
-    const { n, error } = message as { n: number; error?: Error }
-    heard.push(`${String(name)} ${n} ${error ? error.name : ''}`)
-  }
-  const names = ['signalbox:limit:permitted', 'signalbox:limit:refused']
-  for (const name of names) subscribe(name, hear)
-  try {
-    const own = box.limiter('api', { limit: 1, per: '1h' })
-    await own.decide()
-    await own.decide()
-  } finally {
-    for (const name of names) unsubscribe(name, hear)
-  }
-  expect(heard).toEqual(['signalbox:limit:permitted 1 ', 'signalbox:limit:refused 1 BusyError'])
 })

@@ -36,16 +36,6 @@ describe('the hold that a process asks for', () => {
     expect(meter.hold()).toBe(1150)
   })
 
-  test('is that of the only delay that is known, until another one is', () => {
-    const meter = new LatencyEstimator()
-    meter.note(200, 1000)
-    expect(meter.hold()).toBe(230)
-    meter.note(2, 1010)
-    expect(meter.hold()).toBe(3)
-    meter.note(200, 1300)
-    expect(meter.hold()).toBe(230)
-  })
-
   test('follows what becomes shorter after two to four seconds, and not before', () => {
     const meter = new LatencyEstimator()
     for (const now of [800, 1000]) meter.note(200, now)

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { VirtualClock } from '../../../src/base/clock.js'
-import { BusyError } from '../../../src/base/errors.js'
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
 import { Server } from './deciding-server.js'
 import { DistantBox } from './distant-box.js'
@@ -21,23 +20,6 @@ async function lateOnce(options: BoxLimiterOptions, late: number) {
   box.jitter.answer = () => delays.shift() ?? 0
   return { clock, box, limiter }
 }
-
-test.each([0, 300])(
-  'callers of one tick that need not wait leave the queue to others, with a reply %i ms late',
-  async late => {
-    const { clock, limiter } = await lateOnce({ limit: 10, per: 5000, queue: 5 }, late)
-    let given = 0
-    const errors: unknown[] = []
-    for (let caller = 0; caller < 16; caller++)
-      void limiter.acquire().then(
-        () => given++,
-        (error: unknown) => errors.push(error),
-      )
-    await pass(clock, late + 50)
-    expect({ given, refused: errors.length }).toEqual({ given: 10, refused: 1 })
-    expect(errors[0]).toBeInstanceOf(BusyError)
-  },
-)
 
 test.each([0, 300])(
   'a block by the first refused decision keeps no permit from others, with a reply %i ms late',

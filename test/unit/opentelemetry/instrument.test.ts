@@ -450,21 +450,6 @@ test("limits and stores have spans, as children of the caller's span, and failed
   ])
 })
 
-test('the span of a task that throws a value without a text has a status', async () => {
-  const exporter = new InMemorySpanExporter()
-  using _instrumented = instrument({
-    tracerProvider: new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }),
-  })
-  await using box = await open('memory:')
-  const thrown = Object.create(null) as object
-  const failing = box.store('bank').transaction(['a'], () => {
-    throw thrown
-  })
-  expect(await failing.catch((error: unknown) => error)).toBe(thrown)
-  const [span] = exporter.getFinishedSpans().filter(({ name }) => name === 'signalbox.store.transaction')
-  expect(span!.status.message).toBe('an object')
-})
-
 function parentOf(span: ReadableSpan, spans: readonly ReadableSpan[]): ReadableSpan | undefined {
   return spans.find(other => other.spanContext().spanId === span.parentSpanContext?.spanId)
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
 import { systemClock } from '../../../src/base/clock.js'
 import { IndeterminateError, UnavailableError } from '../../../src/base/errors.js'
-import { openMemory } from '../../../src/engines/memory/memory-engine.js'
+import { openMemory } from '../../../src/engines/memory/open.js'
 import { FaultInjectingEngine } from '../../../packages/conformance/src/fault-injecting-engine.js'
 import { keysOf, listed } from '../../../packages/conformance/src/listing.js'
 
@@ -87,20 +87,6 @@ test('many keys without values cost a few searches, also with a small limit', as
   expect(engine.count('list')).toBe(5)
 })
 
-test('the process does other things while many values are read', async () => {
-  await using box = await Box.join(openMemory('memory:busy'), systemClock)
-  const store = box.store('s')
-  for (let index = 0; index < 1000; index++) await store.put(String(index), index)
-  let turns = 0
-  let next = setImmediate(function turn() {
-    turns++
-    next = setImmediate(turn)
-  })
-  expect(await listed(store)).toHaveLength(1000)
-  clearImmediate(next)
-  expect(turns).toBeGreaterThanOrEqual(4)
-})
-
 test('names that no store uses are left out', async () => {
   await using place = await recorded('memory:foreign')
   const { box, engine, reads } = place
@@ -112,16 +98,4 @@ test('names that no store uses are left out', async () => {
   reads()
   expect(keysOf(await listed(box.store('s')))).toEqual(['a'])
   expect(reads()).toEqual([1])
-})
-
-test('an engine that is out of reach fails the loop', async () => {
-  await using place = await recorded('memory:out of reach')
-  const { box, engine } = place
-  for (const key of ['a', 'b']) await box.store('s').put(key, key)
-  for (const type of ['list', 'read'] as const) {
-    engine.fail([type], new UnavailableError('out of reach'))
-    await expect(listed(box.store('s'))).rejects.toThrow('out of reach')
-    engine.restore()
-  }
-  expect(await listed(box.store('s'))).toHaveLength(2)
 })

@@ -29,23 +29,6 @@ test('a watcher that no hint reaches has each change within ten seconds', async 
   await Promise.all([deaf.close(), other.close()])
 })
 
-test('a look that finds no change gives nothing, and costs one read for all watchers', async () => {
-  const { clock, engine, deaf, other } = await deafAndOther('memory:unchanged')
-  const watches = ['a', 'b', 'c'].map(key => deaf.store('s').watch(key))
-  for (const watch of watches) await watch.next()
-  const nexts = watches.map(watch => watch.next())
-  await settle()
-  engine.operations.length = 0
-  for (let look = 1; look <= 3; look++) {
-    clock.advance(WATCH_READ_INTERVAL)
-    await settle()
-    expect(engine.operations.map(({ type }) => type)).toEqual(Array.from({ length: look }, () => 'read'))
-  }
-  await deaf.close()
-  for (const next of nexts) await expect(next).rejects.toMatchObject({ code: 'CLOSED' })
-  await other.close()
-})
-
 test('an observer that no hint reaches knows each leader within ten seconds', async () => {
   const { clock, deaf, other } = await deafAndOther('memory:deaf observer')
   const observing = deaf.election('e').observe()

@@ -56,15 +56,6 @@ for (const [name, run] of Object.entries(runAll)) {
   })
 }
 
-test('runOnlyPendingTimers ends a wait', async () => {
-  await using box = await openTestBox()
-  await using other = await box.another()
-  await box.mutex('key').acquire()
-  const waiting = expect(other.mutex('key').acquire({ wait: '20s' })).rejects.toThrow(TimedOutError)
-  vi.runOnlyPendingTimers()
-  await waiting
-})
-
 test('the time of a box never decreases and does not leap when fake timers come and go', async () => {
   vi.useRealTimers()
   await using box = await openTestBox()

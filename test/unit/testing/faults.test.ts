@@ -113,23 +113,6 @@ test('a grant that is lost on purpose is lost at once, wherever it is held', asy
   await lost(other)
 })
 
-test('a lock that another box steals is lost', async () => {
-  const grant = await box.mutex('a').acquire()
-  await using stolen = await other.mutex('a').acquire({ steal: true })
-  expect(grant.signal.reason).toBeInstanceOf(LostError)
-  stolen.assertHeld()
-})
-
-test('a lost election ends the term', async () => {
-  const led = box
-    .election('jobs')
-    .lead(leader => new Promise(resolve => leader.signal.addEventListener('abort', resolve)))
-  const refused = expect(led).rejects.toThrow(LostError)
-  await box.advance(0)
-  box.lose('election:jobs')
-  await refused
-})
-
 test('nobody can lose a key that nobody holds', async () => {
   expect(() => box.lose('key')).toThrow(InvalidArgumentError)
   await box.mutex('key').run(() => undefined)

@@ -1,15 +1,11 @@
-import { once } from 'node:events'
-import { request } from 'node:http'
-import { connect } from 'node:net'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
-import { layOut } from '../../../apps/trains/board/layout.js'
 import { Network } from '../../../apps/trains/board/network.js'
 import { Board } from '../../../apps/trains/board/board.js'
 import type { AboutFrame, Frame } from '../../../apps/trains/board/frames.js'
 import { PageServer } from '../../../apps/trains/board/page-server.js'
 import { Waits } from '../../../apps/trains/board/waits.js'
 import { Scene } from '../../../apps/trains/board/scene.js'
-import { InputError, type Geography, type Place } from '../../../apps/trains/input/source.js'
+import type { Geography, Place } from '../../../apps/trains/input/source.js'
 import type { LockInUse, LockUser } from '../../../apps/trains/lock-in-use.js'
 import type { Message } from '../../../apps/trains/messages/message.js'
 
@@ -52,21 +48,6 @@ describe('the network', () => {
     expect(tracks(networkOf(['A1 B1 C1 D1', 'A1 D1']))).toEqual(['AB', 'BC', 'CD'])
   })
 
-  test('is wider than high, with its stations in order', () => {
-    const { stations } = networkOf(['A1 B1 C1 D1 E1']).diagram()
-    const order = [...stations].sort((one, other) => one.x - other.x).map(({ name }) => name.at(-1))
-    expect(['ABCDE', 'EDCBA']).toContain(order.join(''))
-    expect(Math.min(...stations.map(({ x }) => x))).toBe(0)
-    expect(Math.max(...stations.map(({ x }) => x))).toBe(1)
-    for (const { y } of stations) expect(y).toBeCloseTo(0)
-  })
-
-  test('has a station without a place between its neighbours', () => {
-    const { stations } = networkOf(['A1 B1 C1 D1 E1'], 'AB.DE').diagram()
-    const at = new Map(stations.map(({ name, x }) => [name.at(-1), x]))
-    expect((at.get('C')! - at.get('B')!) * (at.get('D')! - at.get('C')!)).toBeGreaterThan(0)
-  })
-
   test('is a circle if no places are known, and grows when trains use new tracks', () => {
     const network = new Network(new Map(), undefined)
     const [one, other] = [network.stationOf('north')!, network.stationOf('south')!]
@@ -78,41 +59,6 @@ describe('the network', () => {
     expect(stations.map(({ name }) => name)).toEqual(['north', 'south'])
     expect(tracks).toEqual([[0, 1]])
     for (const { x, y } of stations) expect(Number.isFinite(x + y)).toBe(true)
-  })
-
-  test('has one station for stops at one point', () => {
-    const place = { latitude: 40, longitude: 10 }
-    const patterns = [
-      ['here', 'there'],
-      ['opposite', 'there'],
-    ]
-    const placeOf = (id: string): Place => (id === 'there' ? { latitude: 41, longitude: 10 } : place)
-    const network = new Network(new Map(), { patterns, stationOf: id => id, placeOf })
-    expect(network.stationOf('here')).toBe(network.stationOf('opposite'))
-    expect(network.diagram().tracks).toHaveLength(1)
-  })
-
-  test('is one piece across the 180th meridian', () => {
-    const at = (longitude: number): Place => ({ latitude: 0, longitude })
-    const points = layOut([at(179), at(-179), at(-178), at(178)], [])
-    const order = [...points.keys()].sort((one, other) => points[one]!.x - points[other]!.x)
-    expect([
-      [3, 0, 1, 2],
-      [2, 1, 0, 3],
-    ]).toContainEqual(order)
-  })
-
-  test('counts the stations that are not drawn, because there are too many', () => {
-    const network = new Network(new Map(), undefined)
-    for (let station = 0; station < 1600; station++) network.stationOf(String(station))
-    expect(network.diagram()).toMatchObject({ stations: { length: 1500 }, left: 100 })
-    expect(network.stationOf('1599')).toBeUndefined()
-  })
-
-  test('can have one station, or all stations at one point', () => {
-    const place = { latitude: 1, longitude: 1 }
-    for (const places of [[place], [place, place], [undefined, place]])
-      for (const { x, y } of layOut(places, [])) expect(Number.isFinite(x + y)).toBe(true)
   })
 })
 
@@ -154,29 +100,6 @@ describe('the scene', () => {
       A1: { created: 1, departed: 1, arrived: 0, deleted: 0 },
       B1: { created: 0, departed: 0, arrived: 1, deleted: 1 },
     })
-  })
-
-  test('draws some of many trains', () => {
-    const scene = new Scene(networkOf(['A1 B1']))
-    for (let frame = 0; frame < 100; frame++) {
-      for (let train = 0; train < 100; train++) settle(scene, `${frame} ${train}`, 'A1', 'B1')
-      expect(scene.frame().length).toBeLessThanOrEqual(6)
-    }
-    expect(scene.standing()).toHaveLength(300)
-    expect(scene.running).toBe(10_000)
-  })
-
-  test('draws existing trains when there is room, a few in each frame, and all at once for a new page', () => {
-    const scene = new Scene(networkOf(['A1 B1']))
-    for (let train = 0; train < 40; train++) settle(scene, `train ${train}`, 'A1')
-    expect(scene.frame()).toHaveLength(6)
-    expect(scene.frame()).toHaveLength(6)
-    settle(scene, 'new', 'A1', 'B1')
-    // The new train, and five of the others.
-    expect(scene.frame()).toHaveLength(6)
-    expect(scene.standing()).toHaveLength(41)
-    expect(scene.frame()).toHaveLength(23)
-    expect(scene.frame()).toEqual([])
   })
 })
 
@@ -265,17 +188,6 @@ describe('the server of the page', () => {
     open.push(server)
     return server
   }
-  /** Returns the status of a response to a request for a path, unchanged, with this name of the host. */
-  function statusFor(url: string, name: string, path = '/', method = 'GET'): Promise<number | undefined> {
-    return new Promise((resolve, reject) => {
-      const headers = { host: `${name}:${new URL(url).port}` }
-      const asked = request(url, { headers, path, method }, response => {
-        response.resume()
-        resolve(response.statusCode)
-      })
-      asked.on('error', reject).end()
-    })
-  }
 
   test('serves the files of the page, below 100 kB, and lets it load nothing else', async () => {
     const { url } = await serve()
@@ -298,72 +210,10 @@ describe('the server of the page', () => {
     expect(size).toBeLessThan(100_000)
   })
 
-  test('sends a page its first frames, and then each frame', async () => {
-    const server = await serve()
-    const answer = await fetch(new URL('events', server.url))
-    const lines = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
-    expect((await lines.read()).value).toBe(`data: ${JSON.stringify(first)}\n\n`)
-    expect(server.pages).toBe(1)
-    const next: AboutFrame = { ...first, title: 'a name with\na break' }
-    server.send(next)
-    const { value } = await lines.read()
-    expect(JSON.parse(value!.slice('data: '.length))).toEqual(next)
-    await lines.cancel()
-  })
-
-  test('refuses a page that asks before the reply to another one has ended, because it would stay', async () => {
-    const server = await serve()
-    const { port, host } = new URL(server.url)
-    const viewer = connect(Number(port), '127.0.0.1')
-    viewer.write(`GET /events HTTP/1.1\r\nHost: ${host}\r\n\r\n`.repeat(3))
-    await once(viewer, 'data')
-    expect(server.pages).toBe(1)
-    viewer.destroy()
-    await expect.poll(() => server.pages).toBe(0)
-  })
-
-  test('closes after a page has received what was sent', async () => {
-    // More than a socket buffers.
-    const title = 'x'.repeat(16 << 20)
-    const server = await serve(0, { ...first, title })
-    const { url } = server
-    const page = await fetch(new URL('events', url))
-    const text = page.text()
-    await server.close()
-    expect((await text).includes(title)).toBe(true)
-    await expect(fetch(url)).rejects.toThrow()
-  })
-
   test('closes although a page does not read', async () => {
     const server = await serve(0, { ...first, title: 'x'.repeat(32 << 20) })
     const page = await fetch(new URL('events', server.url))
     await server.close()
     await expect(page.arrayBuffer()).rejects.toThrow()
-  })
-
-  test('refuses requests with another host name, and unknown paths', async () => {
-    const { url } = await serve()
-    expect(await statusFor(url, 'evil.example')).toBe(421)
-    expect(await statusFor(url, 'evil.example', '/events')).toBe(421)
-    const other = { headers: { origin: 'http://evil.example' } }
-    expect((await fetch(new URL('events', url), other)).status).toBe(403)
-    expect(await statusFor(url, 'LocalHost')).toBe(200)
-    for (const [path, status] of [
-      ['/', 200],
-      ['/none', 404],
-      ['/events', 404],
-    ] as const)
-      expect(await statusFor(url, 'localhost', path, 'HEAD')).toBe(status)
-    for (const path of ['/../package.json', '/none', '//', '/%', 'http://', '*'])
-      expect(await statusFor(url, 'localhost', path)).toBe(404)
-    expect(await statusFor(url, 'localhost', '/?query')).toBe(200)
-    expect((await fetch(url, { method: 'POST' })).status).toBe(405)
-  })
-
-  test('reports that a port is in use', async () => {
-    const { url } = await serve()
-    const port = Number(new URL(url).port)
-    await expect(serve(port)).rejects.toThrow(InputError)
-    await expect(serve(port)).rejects.toThrow(`can't serve on 127.0.0.1:${port}`)
   })
 })

@@ -93,20 +93,6 @@ describe('a feed becomes messages', () => {
     ])
   })
 
-  test('a trip with one time keeps all of its stops, a minute from each other', async () => {
-    await writeFeed({ times: 't1,A,,,1\nt1,B,,,2\nt1,A,8:10:00,8:12:00,5\nt1,B,,,6' })
-    const { messages, rejections, repairs } = await read(temporary)
-    expect(messages.map(line)).toEqual([
-      '8:08 t1#1 create A',
-      '8:09 t1#1 move B',
-      '8:10 t1#1 move A',
-      '8:13 t1#1 move B',
-      '8:13 t1#1 delete',
-    ])
-    expect(rejections).toEqual([])
-    expect(repairs).toHaveLength(3)
-  })
-
   test('a line with an ID that is too long is dropped', async () => {
     const id = 'a'.repeat(201)
     await writeFeed({ stops: `stop_id\nA\n${id}`, times: `t1,A,8:00:00,,1\nt1,${id},8:10:00,,2` })
@@ -115,17 +101,6 @@ describe('a feed becomes messages', () => {
     expect(rejections).toEqual([
       'stop_times.txt 3: trip "t1": stop_id must have at most 200 characters, got 201',
       'stops.txt 3: stop_id must have at most 200 characters, got 201',
-    ])
-  })
-
-  test('a stop that is visited again, at once or later, is a move each time', async () => {
-    const { messages } = await fixture('repeated-stops')
-    expect(messages.map(line)).toEqual([
-      '6:00 loop#1 create A',
-      '6:00 loop#1 move B',
-      '6:05 loop#1 move B',
-      '6:10 loop#1 move A',
-      '6:10 loop#1 delete',
     ])
   })
 
@@ -156,16 +131,6 @@ describe('a feed becomes messages', () => {
     ])
   })
 
-  test('every day has its own trains and message IDs', async () => {
-    const { messages, source } = await fixture('plain', { days: 4 })
-    expect(messages).toHaveLength(4 * plain.length)
-    expect(source.total).toBe(messages.length)
-    expect(new Set(messages.map(({ message }) => message.id)).size).toBe(messages.length)
-    expect(new Set(messages.map(({ message }) => message.train)).size).toBe(8)
-    const times = messages.map(({ time }) => time!)
-    expect(times).toEqual(times.toSorted((a, b) => a - b))
-  })
-
   test('with stations as locations, stops at any level below a station belong to it', async () => {
     const { messages } = await fixture('stations', { locations: 'station' })
     expect(messages.map(line)).toEqual([
@@ -185,11 +150,6 @@ describe('the trips of a date', () => {
     }
   })
 
-  test('by calendar_dates.txt alone', async () => {
-    const { messages } = await fixture('dates-only', { date: '20260502' })
-    expect(messages.map(line)).toEqual(['7:00 t2#1 create B', '7:10 t2#1 move A', '7:10 t2#1 delete'])
-  })
-
   test('exceptions add and remove services: Memorial Day runs as a Sunday', async () => {
     const sunday = await read(caltrain, { date: '20160529' })
     const holiday = await read(caltrain, { date: '20160530' })
@@ -206,18 +166,6 @@ describe('the trips of a date', () => {
     expect((await fixture('plain', { date: '20260102', days: 2 })).messages).toHaveLength(14)
   })
 })
-
-/** Writes a feed with the stops A and B and a trip t1. Given files replace the defaults. */
-async function writeFeed({
-  stops = 'stop_id\nA\nB',
-  trips = 't1,s',
-  times = '',
-  header = 'trip_id,stop_id,arrival_time,departure_time,stop_sequence',
-}): Promise<void> {
-  await writeFile(join(temporary, 'stops.txt'), stops)
-  await writeFile(join(temporary, 'trips.txt'), `trip_id,service_id\n${trips}`)
-  await writeFile(join(temporary, 'stop_times.txt'), `${header}\n${times}`)
-}
 
 describe('a feed with faults', () => {
   test('a fault in an unused column does no harm', async () => {
@@ -248,114 +196,6 @@ describe('a feed with faults', () => {
         'stop_times.txt 8: trip "t1": stop_id "G" is not in stops.txt; it is tracked by its ID',
       ].toSorted(),
     )
-  })
-
-  test('times of a first or last stop are estimated from the next ones', async () => {
-    const { messages, repairs } = await fixture('spoiled')
-    const texts = messages.map(line)
-    // The train goes from C at 9:12 to E at 9:22, so each stop takes 5 minutes.
-    expect(texts.filter(text => text.includes('t2#1'))).toEqual([
-      '9:00 t2#1 create A',
-      '9:05 t2#1 move B',
-      '9:10 t2#1 move C',
-      '9:17 t2#1 move D',
-      '9:22 t2#1 move E',
-      '9:27 t2#1 move F',
-      '9:27 t2#1 delete',
-    ])
-    // No train begins before its day.
-    expect(texts.filter(text => text.includes('t3#1'))[0]).toBe('0:00 t3#1 create A')
-    expect(repairs.filter(text => text.includes('estimated'))).toEqual(
-      [
-        'stop_times.txt 14: trip "t2" ends without a time; 09:27:00 is estimated',
-        'stop_times.txt 19: trip "t4" ends without a time; 10:01:00 is estimated',
-        'stop_times.txt 16: trip "t3" begins without a time; 00:00:00 is estimated',
-        'stop_times.txt 9: trip "t2" begins without a time; 09:00:00 is estimated',
-        'stop_times.txt 10: trip "t2" begins without a time; 09:05:00 is estimated',
-      ].toSorted(),
-    )
-  })
-
-  test('impossible lines are dropped, and reported with the reason', async () => {
-    const { rejections } = await fixture('spoiled')
-    expect(rejections).toEqual([
-      'stop_times.txt 20: trip "t5": stop_id must not be empty',
-      'stop_times.txt 22: the line has 8 fields, but the first line names 7 columns',
-      'stop_times.txt 23: trip "t5": stop_sequence must be an integer, got ""',
-      'stops.txt 10: the line has 3 fields, but the first line names 4 columns',
-      'stops.txt 9: the line has 2 fields, but the first line names 4 columns',
-      'trips.txt 7: trip "t6" has no usable line in stop_times.txt',
-    ])
-  })
-
-  test('values that are missing at the end of a line are empty, unless they are required', async () => {
-    await writeFeed({
-      stops: 'stop_id,stop_name,stop_lat,stop_lon\nA,Alder\nB',
-      trips: 't1,s',
-      times: 't1,A,8:00:00,,1\nt1,B,8:10:00,,2\nt1,A,8:20:00',
-    })
-    await writeFile(
-      join(temporary, 'trips.txt'),
-      'service_id,trip_id,trip_headsign,"block",shape_id\ns,"t1"\ns,t2,',
-    )
-    const { messages, source, rejections, repairs } = await read(temporary)
-    expect(messages.map(line)).toEqual(['8:00 t1#1 create A', '8:10 t1#1 move B', '8:10 t1#1 delete'])
-    expect(source.locationNames.get('A')).toBe('Alder')
-    expect(rejections).toEqual([
-      'stop_times.txt 4: the line has 3 fields, but the first line names 5 columns',
-      'trips.txt 3: trip "t2" has no usable line in stop_times.txt',
-    ])
-    expect(repairs).toEqual([
-      'stops.txt 2: the line has 2 fields, but the first line names 4 columns; the missing ones are empty',
-      'stops.txt 3: the line has 1 fields, but the first line names 4 columns; the missing ones are empty',
-      'trips.txt 2: the line has 2 fields, but the first line names 5 columns; the missing ones are empty',
-      'trips.txt 3: the line has 3 fields, but the first line names 5 columns; the missing ones are empty',
-    ])
-  })
-
-  test('with stations as locations, a stop with a missing parent is its own location', async () => {
-    await writeFeed({
-      stops: 'stop_id,parent_station\nA,S\nB,C\nC,',
-      times: 't1,A,8:00:00,,1\nt1,B,8:10:00,,2\nt1,C,8:20:00,,3',
-    })
-    const { messages, repairs } = await read(temporary, { locations: 'station' })
-    expect(messages.map(line)).toEqual([
-      '8:00 t1#1 create A',
-      '8:10 t1#1 move C',
-      '8:20 t1#1 move C',
-      '8:20 t1#1 delete',
-    ])
-    expect(repairs).toEqual([])
-  })
-
-  test('with a date, a trip whose service is in no calendar is rejected', async () => {
-    await writeFeed({
-      trips: 't1,s\nt2,S\nt3,\nt4,\u{fffd}\nt5,other',
-      times: ['t1', 't2', 't3', 't4', 't5'].map(id => `${id},A,8:00:00,,1`).join('\n'),
-    })
-    await writeFile(
-      join(temporary, 'calendar_dates.txt'),
-      'service_id,date,exception_type\ns,20260701,1\nother,20260702,1\n\u{fffd},20260701,1\n',
-    )
-    expect((await read(temporary)).rejections).toEqual([])
-    const { messages, rejections } = await read(temporary, { date: '20260701' })
-    expect(messages.map(line)).toEqual(['8:00 t1#1 create A', '8:00 t1#1 delete'])
-    expect(rejections.map(text => text.replace(/stop_times.*(t\d).*/, 'times of $1'))).toEqual([
-      'calendar_dates.txt 4: service_id must not contain control characters or invalid ones',
-      'times of t2',
-      'times of t3',
-      'times of t4',
-      'trips.txt 3: service_id "S" is neither in calendar.txt nor in calendar_dates.txt',
-      'trips.txt 4: service_id must not be empty',
-      'trips.txt 5: service_id must not contain control characters or invalid ones',
-    ])
-  })
-
-  test('lines are numbered by LF and CRLF only', async () => {
-    await writeFeed({ times: 't1,A,8:00:00,,1\r\r\n\r\n\nt1,"A\r",8:00:00,,2\nt9,A,8:00:00,,1' })
-    expect((await read(temporary)).rejections).toEqual([
-      'stop_times.txt 6: trip "t9": it is not in trips.txt',
-    ])
   })
 })
 
@@ -423,24 +263,6 @@ describe('an invalid feed', () => {
     await expect(read(temporary)).rejects.toThrow('has no usable trip')
   })
 
-  test('the error names a file in UTF-16, or with CR as line ends', async () => {
-    await writeFeed({ times: 't1,A,8:00:00,,1' })
-    const text = 'stop_id,stop_name\nA,Alder\nB,Birch\n'
-    const write = (content: Buffer) => writeFile(join(temporary, 'stops.txt'), content)
-    for (const wide of [Buffer.from(`\uFEFF${text}`, 'utf16le'), Buffer.from(text, 'utf16le')]) {
-      await write(wide)
-      await expect(read(temporary)).rejects.toThrow('stops.txt is in UTF-16')
-      await write(Buffer.from(wide).swap16())
-      await expect(read(temporary)).rejects.toThrow('stops.txt is in UTF-16')
-    }
-    for (const end of ['', '\n', '\r\n']) {
-      await write(Buffer.from(text.replaceAll('\n', '\r') + end))
-      await expect(read(temporary)).rejects.toThrow('stops.txt has CR alone as line ends')
-    }
-    await write(Buffer.from(text.replaceAll('\n', '\r\r\n')))
-    await expect(read(temporary)).resolves.toBeDefined()
-  })
-
   test('the error says that an archive is damaged, is not one, or has its files in a folder', async () => {
     const path = join(temporary, 'feed.zip')
     await writeFile(path, 'not a zip archive')
@@ -453,29 +275,5 @@ describe('an invalid feed', () => {
     archive.fill(0xff, 40, 50)
     await writeFile(path, archive)
     await expect(read(path)).rejects.toThrow("can't read stops.txt")
-  })
-})
-
-describe('the bundled timetable', () => {
-  test('has 218 trips: 218 creations, 2,885 moves, 218 deletions', async () => {
-    const { messages, rejections } = await read(caltrain)
-    const count = (type: string) => messages.filter(({ message }) => message.type === type).length
-    expect([count('create'), count('move'), count('delete')]).toEqual([218, 2885, 218])
-    expect(rejections).toEqual([])
-  })
-
-  test('keeps the order of every train and of time, and is the same for shuffled lines', async () => {
-    const { messages } = await read(caltrain, { days: 2 })
-    const steps = new Map<string, number>()
-    for (const { message } of messages) {
-      const step = steps.get(message.train) ?? 0
-      expect(message.id).toBe(`${message.train}:${step}`)
-      steps.set(message.train, step + 1)
-    }
-    for (const name of await readdir(caltrain)) {
-      const [header = '', ...lines] = (await readFile(join(caltrain, name), 'utf8')).trimEnd().split('\n')
-      await writeFile(join(temporary, name), [header, ...lines.toReversed()].join('\n'))
-    }
-    expect((await read(temporary, { days: 2 })).messages).toEqual(messages)
   })
 })

@@ -44,14 +44,6 @@ describe('lines', () => {
     ])
   })
 
-  test('that are not UTF-8 have a fault', async () => {
-    expect(await linesOf(Buffer.from([0x61, 0x0a, 0x62, 0xff, 0x0a, 0x62]), 100)).toEqual([
-      { number: 1, text: 'a' },
-      { number: 2, text: 'b\uFFFD', fault: { kind: 'not UTF-8', reason: 'the line is not valid UTF-8' } },
-      { number: 3, text: 'b' },
-    ])
-  })
-
   test('of an endless line only the limit is in memory', async () => {
     async function* endless(): AsyncGenerator<Uint8Array> {
       const chunk = Buffer.alloc(65_536, 0x61)
@@ -178,34 +170,5 @@ describe('pacing', () => {
     }
     expect(heard).toEqual(['1000: 3600 3600', '2000: 3660', '2000: 3660', '4000: 3780'])
     expect(clock.slept).toEqual([1000, 2000])
-  })
-
-  test('catches up without waiting when it is late', async () => {
-    const clock = new SleepersClock()
-    let first = true
-    let count = 0
-    for await (const batch of paced(
-      stream(timed(0, 1), timed(2, 3)),
-      1,
-      clock,
-      new AbortController().signal,
-    )) {
-      count += batch.length
-      if (first) clock.time += 60_000
-      first = false
-    }
-    expect(count).toBe(4)
-    expect(clock.slept).toEqual([])
-  })
-
-  test('ends when it is stopped', async () => {
-    const clock = new SleepersClock()
-    const controller = new AbortController()
-    const heard: string[] = []
-    for await (const batch of paced(stream(timed(0, 10, 20)), 1, clock, controller.signal)) {
-      heard.push(...batch.map(({ message }) => message.id))
-      if (heard.length === 2) controller.abort()
-    }
-    expect(heard).toEqual(['0', '10'])
   })
 })

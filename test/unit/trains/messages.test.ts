@@ -49,53 +49,15 @@ describe('messages', () => {
     expect(at('A')).toEqual({ id: 'A', created: 1, deleted: 0, arrived: 0, departed: 1 })
     expect(at('B')).toEqual({ id: 'B', created: 0, deleted: 1, arrived: 1, departed: 0 })
   })
-
-  test('a move to where the train is counts one departure and one arrival there', async () => {
-    await create('T', 'A')
-    expect(await move('T', 'A')).toEqual({ event: 'moved', from: 'A', to: 'A' })
-    expect(at('A')).toEqual({ id: 'A', created: 1, deleted: 0, arrived: 1, departed: 1 })
-  })
-
-  test('creating a train that exists is ignored and reports where it is', async () => {
-    await create('T', 'A')
-    await move('T', 'B')
-    const before = [...state.values]
-    expect(await create('T', 'C')).toEqual({ event: 'ignored', why: 'the train exists', at: 'B' })
-    expect([...state.values]).toEqual(before)
-  })
-
-  test('moving and deleting an unknown train is ignored', async () => {
-    expect(await move('T', 'A')).toEqual({ event: 'ignored', why: 'no such train' })
-    expect(await deletion('T')).toEqual({ event: 'ignored', why: 'no such train' })
-    expect(state.values.size).toBe(0)
-  })
-
-  test('a train may be created again after its deletion', async () => {
-    await create('T', 'A')
-    await deletion('T')
-    expect(await create('T', 'B')).toEqual({ event: 'created', at: 'B' })
-    expect(at('A')).toMatchObject({ created: 1, deleted: 1 })
-    expect(at('B')).toMatchObject({ created: 1, deleted: 0 })
-  })
-
-  test('a train and a location with the same name have different keys', async () => {
-    await create('A', 'A')
-    expect(stored(trainKey('A'))).toEqual({ id: 'A', location: 'A' })
-    expect(at('A')).toMatchObject({ id: 'A', created: 1 })
-  })
 })
 
 describe('refused messages', () => {
   const refused: readonly (readonly [string, unknown, string])[] = [
     ['a list', [], 'a message must be an object, got an array'],
-    ['null', null, 'a message must be an object, got null'],
-    ['text', 'create', 'a message must be an object, got "create"'],
     ['no id', { type: 'create' }, '"id" is missing'],
-    ['a number for an id', { id: 7, type: 'create' }, '"id" must be a string, got 7'],
     ['an empty id', { id: '', type: 'create' }, '"id" must not be empty'],
     ['no type', { id: '1' }, '"type" is missing'],
     ['another type', { id: '1', type: 'crate' }, '"type" must be one of create, move, delete, got "crate"'],
-    ['an inherited type', { id: '1', type: 'toString' }, '"type" must be one of'],
     ['no train', { id: '1', type: 'delete' }, '"train" is missing'],
     ['no location', { id: '1', type: 'create', train: 'T' }, '"location" is missing'],
     [

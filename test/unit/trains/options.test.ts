@@ -113,20 +113,8 @@ describe('the command line', () => {
     expect(readOptions(['--watch', '--unsafe-no-locks'])).toMatchObject({ dwell: 250, use: 'unlocked' })
   })
 
-  test('keeps locks for viewers as long as the speed allows', () => {
-    const dwell = (...args: string[]): number => readOptions(args).dwell
-    expect(dwell('--watch', '--speed', '300')).toBe(500)
-    // The maximum is a second, so that other workers do not time out.
-    expect(dwell('--watch', '--speed', '1')).toBe(1000)
-    expect(dwell('--watch', '--speed', '100000')).toBe(0)
-    expect(dwell('--speed', '300')).toBe(0)
-  })
-
   const refused: readonly (readonly [readonly string[], string])[] = [
     [['--processes', '0'], 'integer from 1 to 256'],
-    [['--processes', 'many'], 'integer from 1 to 256'],
-    [['--days', '1.5'], 'integer from 1 to 100000'],
-    [['--kill', '-1'], 'integer from 0'],
     [['--speed', '0'], 'a number greater than 0'],
     [['--date', '20260230'], 'a date such as 20160704'],
     [['--by', 'town'], 'Allowed choices are stop, station'],
@@ -136,7 +124,6 @@ describe('the command line', () => {
     [['--engine', 'memory:'], 'Worker processes do not share memory'],
     [['--log-level', 'loud'], 'Allowed choices are error, warn, info, debug'],
     [['--messages', 'm', '--days', '3'], "--messages can't be combined with --days"],
-    [['--messages', 'm', '--by', 'stop'], "--messages can't be combined with --by"],
     [['--fast'], "unknown option '--fast'"],
     [['feed.zip'], 'too many arguments'],
   ]

@@ -1,4 +1,4 @@
-import { IndeterminateError, LostError, UnavailableError } from 'signalbox'
+import { IndeterminateError, UnavailableError } from 'signalbox'
 import { expect, test } from 'vitest'
 import type { Clock } from '../../../apps/trains/clock.js'
 import { Log } from '../../../apps/trains/log/log.js'
@@ -57,23 +57,4 @@ test('a task that fails on a reachable engine fails by itself', async () => {
   await expect(outages.retryDuringOutage(always, reachable)).rejects.toBe(down)
   expect(time.now).toBe(1000)
   expect(events).toEqual(['engine unreachable', 'engine reachable'])
-})
-
-test('a task that fails while others succeed is retried for the same time', async () => {
-  const { outages, time } = start(1000)
-  const failed = expect(outages.retryDuringOutage(always, reachable)).rejects.toBe(down)
-  for (let turn = 0; turn < 100; turn++) {
-    await outages.retryDuringOutage(failing())
-    await Promise.resolve()
-  }
-  await failed
-  expect(time.now).toBe(1000)
-})
-
-test('other failures are not retried', async () => {
-  const { outages, time, events } = start(30_000)
-  const lost = new LostError('lost')
-  await expect(outages.retryDuringOutage(failing(lost))).rejects.toBe(lost)
-  expect(time.now).toBe(0)
-  expect(events).toEqual([])
 })

@@ -32,14 +32,6 @@ describe('a file that a run is to write', () => {
     },
   )
 
-  test('is refused below what is not a folder', async () => {
-    writeFileSync(join(folder, 'file'), '')
-    expect(() => checkWritable(join(folder, 'file', 'report.json'))).toThrow(/can't write .*ENOTDIR/)
-    vi.spyOn(process.stderr, 'write').mockReturnValue(true)
-    const argv = ['--engine', `file:${folder}/state`, '--dead-letters', join(folder, 'file', 'in', 'letters')]
-    expect(await trains(argv)).toBe(2)
-  })
-
   test('is left as it was by the check', () => {
     const path = join(folder, 'report.json')
     checkWritable(path)

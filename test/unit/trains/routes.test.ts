@@ -1,9 +1,6 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Message } from '../../../apps/trains/messages/message.js'
-import { districtsOf } from '../../../apps/trains/supervisor/districts.js'
 import { Routes } from '../../../apps/trains/supervisor/routes.js'
-import { Traffic } from '../../../apps/trains/supervisor/traffic.js'
 
 interface Placed extends Message {
   readonly place: string | undefined
@@ -76,28 +73,6 @@ function* alongALine(places: number, trains: number, steps: number): Generator<P
 }
 
 describe('routes', () => {
-  test('keep the order of each train with workers of any speed, and lose nothing', () => {
-    const place = fc.option(fc.integer({ min: 0, max: 30 }), { nil: undefined, freq: 10 })
-    const step = fc.tuple(fc.integer({ min: 0, max: 12 }), place, fc.integer({ min: 0, max: 3 }))
-    fc.assert(
-      fc.property(fc.array(step, { minLength: 4000, maxLength: 6000 }), steps => {
-        const crew = new Crew(3)
-        const wanted = new Map<string, string[]>()
-        for (const [id, [train, at, worker]] of steps.entries()) {
-          const message = { id: `${id}`, type: 'move', train: `T${train}` }
-          wanted.set(message.train, [...(wanted.get(message.train) ?? []), message.id])
-          crew.add({ ...message, place: at === undefined ? undefined : `L${at}` } as Placed)
-          if (worker < 3) crew.finish(worker)
-        }
-        crew.finishAll()
-        for (const [train, ids] of wanted) {
-          expect(crew.finished.filter(message => message.train === train).map(({ id }) => id)).toEqual(ids)
-        }
-      }),
-      { numRuns: 10 },
-    )
-  })
-
   test('assign each place to one worker, mostly with its neighbours, and give all workers about the same work', () => {
     const crew = new Crew(4)
     const messages = [...alongALine(40, 30, 400)]
@@ -122,37 +97,5 @@ describe('routes', () => {
     expect([...ofPlace.values()].every(workers => workers.size === 1)).toBe(true)
     // A train that runs from end to end crosses three borders in 39 steps.
     expect(changes / late.length).toBeLessThan(0.1)
-  })
-
-  test('distribute trains if one place has nearly all messages', () => {
-    const crew = new Crew(2)
-    for (let id = 0; id < 5000; id++) {
-      crew.add({
-        id: `${id}`,
-        type: 'move',
-        train: `T${id % 50}`,
-        place: id % 10 ? 'hub' : `L${id % 7}`,
-      } as Placed)
-      crew.finishAll()
-    }
-    const counts = [0, 0]
-    for (let id = 2500; id < 5000; id++) counts[crew.workers.get(`${id}`)!]! += 1
-    expect(Math.min(...counts)).toBeGreaterThan(750)
-  })
-})
-
-describe('districts', () => {
-  test('do not exist if there are fewer places than workers', () => {
-    const traffic = new Traffic()
-    for (let passage = 0; passage < 100; passage++) traffic.note('A', 'B')
-    expect(districtsOf(traffic, 4)).toBeUndefined()
-  })
-
-  test('forget old traffic', () => {
-    const traffic = new Traffic()
-    for (let passage = 0; passage < 100; passage++) traffic.note('A', 'B')
-    for (let time = 0; time < 10; time++) traffic.decay()
-    expect(traffic.busiest(10).size).toBe(0)
-    expect(traffic.transitions('A').size).toBe(0)
   })
 })

@@ -3,29 +3,8 @@ import { expect, test } from 'vitest'
 import { locationKey, type LocationCounts } from '../../../apps/trains/domain/location.js'
 import { registry } from '../../../apps/trains/messages/registry.js'
 import { countsOf } from '../../../apps/trains/report/comparison.js'
-import { SerialResult, type SerialMessage } from '../../../apps/trains/serial.js'
+import { SerialResult } from '../../../apps/trains/serial.js'
 import { FakeTransaction, SharedState } from './fake-store.js'
-
-test('counts applied messages, and skips impossible ones', () => {
-  const serial = new SerialResult()
-  const messages: SerialMessage[] = [
-    { type: 'move', train: 'T', to: 'A' },
-    { type: 'create', train: 'T', location: 'A' },
-    { type: 'create', train: 'T', location: 'B' },
-    { type: 'move', train: 'T', to: 'B' },
-    { type: 'move', train: 'T', to: 'B' },
-    { type: 'hold', train: 'T' },
-    { type: 'delete', train: 'T' },
-    { type: 'delete', train: 'T' },
-    { type: 'create', train: 'T', location: 'A' },
-  ]
-  for (const message of messages) serial.apply(message)
-  expect(Object.fromEntries(serial.locations)).toEqual({
-    A: { created: 2, deleted: 0, arrived: 0, departed: 1 },
-    B: { created: 0, deleted: 1, arrived: 2, departed: 1 },
-  })
-  expect(serial.totals).toEqual({ created: 2, moved: 2, deleted: 1, ignored: 3 })
-})
 
 test('agrees with the message types on any stream', () => {
   const some = (...values: string[]) => fc.constantFrom(...values)

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { locationKey, type LocationCounts } from '../../../apps/trains/domain/location.js'
 import type { TimedMessage } from '../../../apps/trains/input/source.js'
 import { Log } from '../../../apps/trains/log/log.js'
@@ -11,7 +11,6 @@ import { SerialResult } from '../../../apps/trains/serial.js'
 import { workerOf } from '../../../apps/trains/supervisor/routes.js'
 import { planKills } from '../../../apps/trains/supervisor/kill-plan.js'
 import { Kills } from '../../../apps/trains/supervisor/kills.js'
-import { StreamWindow } from '../../../apps/trains/supervisor/stream-window.js'
 import { Supervisor, type DeadLetter } from '../../../apps/trains/supervisor/supervisor.js'
 import type { StartWorker } from '../../../apps/trains/supervisor/worker-process.js'
 import { SharedState } from './fake-store.js'
@@ -114,24 +113,6 @@ function supervise(messages: readonly Message[], wanted: Wanted = {}) {
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index)
 
 describe('messages are delivered', () => {
-  test('each once, and done in the order of the stream', async () => {
-    const messages = traffic(20, 10)
-    const run = supervise(messages)
-    await run.supervisor.start()
-    expect(await run.supervisor.deliver(batched(messages))).toBe(true)
-    await run.supervisor.finish()
-    expect(run.order).toEqual(upTo(messages.length))
-    expect(run.differences()).toEqual([])
-    expect(run.serial.totals).toEqual({ created: 20, moved: 200, deleted: 20, ignored: 40 })
-    expect(run.supervisor.acknowledged).toBe(messages.length)
-    expect(run.supervisor.redelivered).toBe(0)
-    const shares = run.supervisor.perWorker.map(({ messages: done }) => done)
-    expect(shares.reduce((sum, done) => sum + done)).toBe(messages.length)
-    expect(Math.min(...shares)).toBeGreaterThan(0)
-    expect(run.workers.processes.every(({ alive }) => !alive)).toBe(true)
-    expect(run.workers.revoked).toEqual([])
-  })
-
   test('with at most a window of unfinished ones, regardless of their number', async () => {
     const messages = traffic(200, 100)
     let read = 0
@@ -152,24 +133,6 @@ describe('messages are delivered', () => {
     expect(run.differences()).toEqual([])
   })
 
-  test('until it is stopped: messages that were read are done, and the rest are not', async () => {
-    const messages = traffic(20, 20)
-    let yielded = 0
-    async function* stopping(): AsyncGenerator<readonly TimedMessage[]> {
-      for await (const batch of batched(messages, 50)) {
-        yielded += batch.length
-        yield batch
-        if (yielded === 200) run.supervisor.stop()
-      }
-    }
-    const run = supervise(messages)
-    await run.supervisor.start()
-    expect(await run.supervisor.deliver(stopping())).toBe(false)
-    await run.supervisor.finish()
-    expect(run.order).toEqual(upTo(200))
-    expect(run.differences()).toEqual([])
-  })
-
   test('until it is stopped, even while the input waits', async () => {
     async function* silent(): AsyncGenerator<readonly TimedMessage[]> {
       yield traffic(2, 1).map(message => ({ message }))
@@ -182,16 +145,6 @@ describe('messages are delivered', () => {
     run.supervisor.stop()
     expect(await delivered).toBe(false)
     expect(run.differences()).toEqual([])
-  })
-
-  test('until reading them throws', async () => {
-    async function* broken(): AsyncGenerator<readonly TimedMessage[]> {
-      yield traffic(2, 1).map(message => ({ message }))
-      throw new Error('the disk is gone')
-    }
-    const run = supervise([])
-    await run.supervisor.start()
-    await expect(run.supervisor.deliver(broken())).rejects.toThrow('the disk is gone')
   })
 
   test('and dead letters are stored before they count as done, and are not part of the serial result', async () => {
@@ -234,21 +187,6 @@ describe('a worker that dies', () => {
     expect(new Set(run.state.commits).size).toBe(messages.length)
   })
 
-  test('does not change the order of the messages that wait for it', async () => {
-    const messages = traffic(150, 40)
-    const state = new SharedState()
-    let asked = 0
-    const workers = new FakeWorkers(state, () => 1 + (asked++ % 7))
-    const run = supervise(messages, { processes: 1, kills: 6, state, workers })
-    await run.supervisor.start()
-    await run.supervisor.deliver(batched(messages))
-    // Many messages are under way here, so the last kill may come too late.
-    expect(run.killing.done.length).toBeGreaterThanOrEqual(4)
-    // The supervisor sends nothing more to a process that was killed.
-    expect(run.workers.sentInVain).toBe(0)
-    expect(run.differences()).toEqual([])
-  })
-
   test('without a planned kill is also replaced', async () => {
     const messages = traffic(20, 30)
     const run = supervise(messages)
@@ -266,49 +204,6 @@ describe('a worker that dies', () => {
     expect(run.supervisor.perWorker.map(({ peakMemory }) => peakMemory)).toEqual([1000, 4000, 3000])
     expect(run.workers.revoked).toEqual(['session 2'])
     expect(run.lines).toContainEqual(expect.objectContaining({ event: 'worker died', worker: 2 }))
-  })
-
-  test('without a planned kill is counted with the messages that it had committed', async () => {
-    const messages = traffic(20, 30)
-    const run = supervise(messages)
-    await run.supervisor.start()
-    run.workers.processes[1]!.send({ kind: 'hold', holding: true })
-    const delivered = run.supervisor.deliver(batched(messages))
-    for (let turns = 0; turns < 50; turns++) await turn()
-    run.workers.processes[1]!.kill()
-    await delivered
-    expect(run.differences()).toEqual([])
-    const applied = run.events.filter(event => event === 'already applied')
-    expect(applied.length).toBeGreaterThan(0)
-    expect(run.supervisor.alreadyApplied).toBe(applied.length)
-  })
-
-  test('passes its turn to another one until it is replaced', async () => {
-    const messages = traffic(20, 30)
-    const workers = new FakeWorkers(new SharedState())
-    let start: (() => void) | undefined
-    const startWorker: StartWorker = events => {
-      const process = workers.start(events)
-      if (workers.processes.length <= 2) return process
-      const send: typeof process.send = message => {
-        // Holds the first message back, because it starts the worker.
-        if (start) process.send(message)
-        else start = () => process.send(message)
-      }
-      return { ...process, send }
-    }
-    const run = supervise(messages, { processes: 2, atOnce: 1, workers, startWorker })
-    await run.supervisor.start()
-    const delivered = run.supervisor.deliver(batched(messages))
-    for (let turns = 0; turns < 3; turns++) await turn()
-    expect(run.supervisor.perWorker[1]!.messages).toBe(0)
-    workers.processes[0]!.kill()
-    await vi.waitFor(() => expect(run.supervisor.perWorker[1]!.messages).toBeGreaterThan(0))
-    await vi.waitFor(() => expect(start).toBeDefined())
-    expect(run.supervisor.isReady(1)).toBe(false)
-    start!()
-    await delivered
-    expect(run.order).toEqual(upTo(messages.length))
   })
 
   test('repeatedly aborts the run with its last reason', async () => {
@@ -357,60 +252,5 @@ describe('a worker that dies', () => {
       ),
       { numRuns: 150 },
     )
-  })
-})
-
-describe('parts', () => {
-  test('a train always has the same worker, and trains are distributed evenly', () => {
-    for (const workers of [2, 3, 4, 8]) {
-      const shares = new Array<number>(workers).fill(0)
-      for (let day = 1; day <= 10; day++) {
-        for (let trip = 100; trip < 318; trip++) {
-          const worker = workerOf(`${trip}#${day}`, workers)
-          expect(worker).toBe(workerOf(`${trip}#${day}`, workers))
-          shares[worker] = shares[worker]! + 1
-        }
-      }
-      const fair = 2180 / workers
-      for (const share of shares) expect(Math.abs(share - fair) / fair).toBeLessThan(0.15)
-    }
-  })
-
-  test('messages leave a window in the order of the stream, in any order in which they are done', () => {
-    fc.assert(
-      fc.property(fc.infiniteStream(fc.nat()), fc.integer({ min: 1, max: 9 }), (choices, size) => {
-        const gone: string[] = []
-        const window = new StreamWindow(size, 100, ({ id }, sequence, deadLettered) =>
-          gone.push(`${id} ${sequence} ${deadLettered}`),
-        )
-        const open: number[] = []
-        let next = 100
-        for (let step = 0; step < 200; step++) {
-          const choice = choices.next().value
-          if (choice % 2 === 0 && !window.full) {
-            expect(window.add({ id: `m${next}`, type: '', train: '' })).toBe(next)
-            open.push(next++)
-          } else if (open.length > 0) {
-            const [sequence] = open.splice((choice >> 1) % open.length, 1)
-            window.settle(sequence!, sequence! % 5 === 0)
-            expect(gone).toHaveLength(Math.min(next, ...open) - 100)
-          }
-          expect(window.empty).toBe(open.length === 0)
-        }
-        const expected = upTo(gone.length).map(index => 100 + index)
-        expect(gone).toEqual(expected.map(sequence => `m${sequence} ${sequence} ${sequence % 5 === 0}`))
-      }),
-    )
-  })
-
-  test('kills are distributed over the stream, and alternate the two moments', () => {
-    expect(planKills(4, 1000)).toEqual([
-      { after: 112, moment: 'at work' },
-      { after: 337, moment: 'committed, not acknowledged' },
-      { after: 562, moment: 'at work' },
-      { after: 787, moment: 'committed, not acknowledged' },
-    ])
-    expect(planKills(2, undefined).map(({ after }) => after)).toEqual([450, 1350])
-    expect(planKills(0, 10)).toEqual([])
   })
 })

@@ -59,17 +59,3 @@ test('a worker is sent nothing more after a full turn while others wait', () => 
   // No other worker waits.
   expect(turns.maySend(slots[0]!)).toBe(true)
 })
-
-test('a worker whose process is gone passes its turn to another one', () => {
-  const slots = [slotWith(1, 10), slotWith(2, 10)]
-  const turns = new Turns(1)
-  turns.look(slots)
-  send(turns, slots[0]!, 10)
-  slots[0]!.ready = false
-  expect(turns.look(slots)).toEqual([slots[1]])
-  slots[0]!.takeBack()
-  slots[0]!.ready = true
-  expect(turns.look(slots)).toEqual([slots[1]])
-  settle(slots[1]!, send(turns, slots[1]!, 10))
-  expect(turns.look(slots)).toEqual([slots[0]])
-})

@@ -1,13 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import {
-  BusyError,
-  ClosedError,
-  ConflictError,
-  IndeterminateError,
-  open,
-  TimedOutError,
-  UnavailableError,
-} from 'signalbox'
+import { BusyError, ConflictError, IndeterminateError, TimedOutError, UnavailableError } from 'signalbox'
 import { describe, expect, test } from 'vitest'
 import type { Clock } from '../../../apps/trains/clock.js'
 import { Log, type LogLevel } from '../../../apps/trains/log/log.js'
@@ -25,7 +17,6 @@ import {
   type Limits,
   type Settlement,
 } from '../../../apps/trains/worker/message-processor.js'
-import { RunAbortedError } from '../../../apps/trains/worker/failure.js'
 import { MessageWorker } from '../../../apps/trains/worker/message-worker.js'
 import { TrainQueues, type QueueLimits } from '../../../apps/trains/worker/train-queues.js'
 import { FakeStore, runStore, SharedState } from './fake-store.js'
@@ -165,11 +156,6 @@ describe('a message is tried', () => {
     expect(tried).toHaveLength(1)
   })
 
-  test('no more when the store is closed: it is neither applied nor dead-lettered', async () => {
-    const { store } = failing(new ClosedError('closed'))
-    await expect(process(store)).rejects.toThrow(ClosedError)
-  })
-
   test('and is not dead-lettered if an attempt without a reply has committed it', async () => {
     const { store } = committingWithoutReply(new IndeterminateError('no reply'), ...refusals(2))
     const { settlement, events } = await process(store, once(3))
@@ -190,33 +176,6 @@ describe('a message is tried', () => {
     await expect(process(store, once(1))).rejects.toThrow(
       "can't find out whether message m1 is committed: damaged; continue with --resume",
     )
-  })
-
-  test('and the question waits for the lock of a dead worker until its lease ends', async () => {
-    const { store } = committingWithoutReply(new IndeterminateError('no reply'), ...refusals(1200))
-    expect((await process(store, once(1))).settlement).toMatchObject({ event: 'already applied' })
-    const { store: held } = failing(new IndeterminateError('no reply'), ...refusals(1300))
-    await expect(process(held, once(1))).rejects.toThrow(RunAbortedError)
-  })
-
-  test('but a message that was committed before is not applied again', async () => {
-    const store = new FakeStore(new SharedState())
-    await process(store)
-    const { settlement, events } = await process(store)
-    expect(settlement.event).toBe('already applied')
-    expect(events).toEqual(['already applied'])
-  })
-
-  test('and an ignored one says why', async () => {
-    const { settlement, lines } = await process(new FakeStore(new SharedState()), classic, 'info', {
-      id: 'm2',
-      type: 'delete',
-      train: 'T',
-    })
-    expect(settlement.event).toBe('ignored')
-    expect(lines).toMatchObject([
-      { level: 'info', event: 'ignored', message: 'm2', train: 'T', why: 'no such train' },
-    ])
   })
 })
 
@@ -254,32 +213,6 @@ describe('consecutive messages of a train', () => {
     expect(await value(store, 'TRA_T')).toMatchObject({ location: 'C' })
   })
 
-  test('skip those that were committed before', async () => {
-    const store = new FakeStore(new SharedState())
-    await processor(store).process(run.slice(0, 2))
-    expect(events(await processor(store).process(run))).toEqual([
-      'already applied',
-      'already applied',
-      'moved',
-    ])
-    expect(events(await processor(store).process(run))).toEqual(Array(3).fill('already applied'))
-    expect(await value(store, 'LOC_B')).toMatchObject({ arrived: 1, departed: 1 })
-  })
-
-  test('of several trains are one transaction, and each is applied once in any other', async () => {
-    const { store, tried } = failing()
-    const other = messages('U', 'A', 'B')
-    expect(events(await processor(store).process([run[0]!, ...other]))).toEqual([
-      'created',
-      'created',
-      'moved',
-    ])
-    expect(tried.map(({ id }) => id.map(({ key }) => key))).toEqual([['TRA_T', 'TRA_U', 'TRA_U']])
-    expect(events(await processor(store).process(other))).toEqual(['already applied', 'already applied'])
-    expect(events(await processor(store).process(run))).toEqual(['already applied', 'moved', 'moved'])
-    expect(await value(store, 'LOC_A')).toMatchObject({ created: 2, departed: 2 })
-  })
-
   test('of several trains are applied by train if one fails', async () => {
     const { store, tried } = failing()
     const other = messages('U', 'A', 'C')
@@ -288,46 +221,6 @@ describe('consecutive messages of a train', () => {
     expect(events(settlements)).toEqual(['created', 'created', 'dead-lettered', 'moved', 'moved'])
     expect(tried.map(({ id }) => id.length)).toEqual([5, 2, 3, 1, 1, 1])
     expect(await value(store, 'LOC_A')).toMatchObject({ created: 2, departed: 2 })
-  })
-
-  test('are applied one by one if they get no locks', async () => {
-    const { store, tried } = failing(new TimedOutError('too slow'))
-    expect(events(await processor(store).process(run))).toEqual(['created', 'moved', 'moved'])
-    expect(tried.map(({ id }) => id.length)).toEqual([3, 1, 1, 1])
-  })
-
-  test('are applied except one that fails, which changes nothing', async () => {
-    const { store, tried } = failing()
-    const settlements = await processor(store, [creation, failsAtB]).process(run)
-    expect(events(settlements)).toEqual(['created', 'dead-lettered', 'moved'])
-    expect(settlements[1]).toMatchObject({ failure: 'not at B' })
-    const ids = run.map(({ id }) => id)
-    expect(tried.map(({ id }) => id.map(one => one.id))).toEqual([ids, ...ids.map(id => [id])])
-    expect(await store.get('LOC_B')).toBeUndefined()
-    expect(await value(store, 'LOC_A')).toMatchObject({ created: 1, departed: 1 })
-  })
-
-  test('share locks and a commit with those of other trains, even if one fails', async () => {
-    await using box = await open('memory:')
-    const store = box.store('trains', { group: { maxSize: 8, maxTime: 1000 } })
-    const tokens: unknown[] = []
-    const observed: Pick<TrainStore, 'transaction'> = {
-      async transaction(keys, change, options) {
-        const outcome = await store.transaction(keys, change, options)
-        if (outcome.applied && options.id.length === 2) tokens.push(outcome.token)
-        return outcome
-      },
-    }
-    const together = processor(observed, [creation, failsAtB])
-    const others = ['U', 'V', 'W'].map(train => messages(train, 'A', 'B'))
-    const settled = await Promise.all([run, ...others].map(some => together.process(some)))
-    expect(settled.map(events)).toEqual([
-      ['created', 'dead-lettered', 'moved'],
-      ...others.map(() => ['created', 'moved']),
-    ])
-    expect(tokens).toEqual(Array(3).fill(tokens[0]))
-    expect((await store.get('LOC_B'))?.value).toMatchObject({ arrived: 3, departed: 0 })
-    expect((await store.get('LOC_A'))?.value).toMatchObject({ created: 4, departed: 4 })
   })
 })
 
@@ -353,13 +246,6 @@ describe('queues of trains', () => {
     }
     return { queues, add, runs, log, state }
   }
-
-  test('process consecutive items as runs', async () => {
-    const { queues, add, runs } = queuesOf({ run: 2 })
-    add('a1', 'a2', 'a3', 'a4', 'a5', 'b1')
-    await queues.idle()
-    expect(runs).toEqual(['a1 a2', 'b1', 'a3 a4', 'a5'])
-  })
 
   test('process the items of several trains in one run', async () => {
     const { queues, add, runs } = queuesOf({ run: 4 })
@@ -406,32 +292,6 @@ describe('a worker', () => {
     return { it, sent, failures }
   }
 
-  test('acknowledges together the messages of a tick', async () => {
-    const { it, sent } = worker(async () => ({ event: 'deleted', lockWait: 0 }))
-    it.work([10, 11, 12], messages)
-    await it.drain()
-    expect(sent).toEqual([
-      {
-        kind: 'settled',
-        sequences: [10, 11, 12],
-        events: ['deleted', 'deleted', 'deleted'],
-        waits: [0, 0, 0],
-        deadLettered: [],
-      },
-    ])
-  })
-
-  test('reports which messages were dead-lettered, and why', async () => {
-    const { it, sent } = worker(async ({ id }) =>
-      id === 'y'
-        ? { event: 'dead-lettered', lockWait: 0, failure: 'no luck' }
-        : { event: 'deleted', lockWait: 0 },
-    )
-    it.work([10, 11, 12], messages)
-    await it.drain()
-    expect(sent).toMatchObject([{ deadLettered: [{ sequence: 11, reason: 'no luck' }] }])
-  })
-
   test('that holds acknowledges nothing, and reports committed messages', async () => {
     const { it, sent } = worker(async () => ({ event: 'deleted', lockWait: 0 }))
     it.hold(true)
@@ -444,13 +304,6 @@ describe('a worker', () => {
     expect(sent).toEqual([{ kind: 'holding', committed: 2 }])
     it.hold(false)
     expect(sent[1]).toMatchObject({ kind: 'settled', sequences: [10, 11, 12] })
-  })
-
-  test('that can not continue reports it', async () => {
-    const { it, failures } = worker(() => Promise.reject(new ClosedError('closed')))
-    it.work([10], messages.slice(0, 1))
-    await it.drain()
-    expect(failures).toEqual([expect.any(ClosedError)])
   })
 })
 
@@ -476,22 +329,5 @@ describe('stores', () => {
     expect(await write(second, 3)).toEqual({ applied: true, result: undefined })
     expect(await second.get('a')).toBe(3)
     expect(await first.get('a')).toBeUndefined()
-  })
-
-  test('without locks, concurrent updates are lost', async () => {
-    const values = new Map<string, unknown>([['a', 0]])
-    const store = unlockedStore({
-      get: async key => ({ value: values.get(key) }),
-      put: async (key, value) => void values.set(key, value),
-      delete: async key => void values.delete(key),
-    })
-    const add = () =>
-      store.transaction(
-        async () => ['a'],
-        async transaction => transaction.put('a', (transaction.get('a') as number) + 1),
-        options,
-      )
-    await Promise.all([add(), add()])
-    expect(values.get('a')).toBe(1)
   })
 })

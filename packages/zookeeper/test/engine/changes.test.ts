@@ -65,17 +65,6 @@ test('a hundred requests for one key read its queue once, after the last of them
   for (const { queues } of applied) expect((await queues)[0]).toBe(first)
 })
 
-test('a request that comes later reads the queue again', async () => {
-  const client = new CountingClient()
-  const changes = new Changes([])
-  const apply = (index: number) =>
-    changes.apply(client as unknown as ZooKeeper, [create('hot', index)], ['/locks/hot'], index)
-  await apply(0)
-  const [queue] = await (await apply(1)).queues
-  expect(queue).toHaveLength(2)
-  expect(client.reads).toHaveLength(2)
-})
-
 test('what comes together keeps its order on each key, whether or not a parent may be missing', async () => {
   const client = new CountingClient()
   const changes = new Changes([])

@@ -29,22 +29,6 @@ function states(claims: readonly Claim[], first = 0): string[] {
 }
 
 describe('the queue of a key', () => {
-  test('exclusive requests are granted one by one, each watching the one ahead of it', () => {
-    expect(states([exclusive, exclusive, exclusive])).toEqual(['free', '0', '1'])
-  })
-
-  test('readers are granted together up to the first writer, and watch the last writer ahead of them', () => {
-    expect(states([shared, shared, exclusive, shared, shared, exclusive, shared])).toEqual([
-      'free',
-      'free',
-      '1',
-      '2',
-      '2',
-      '4',
-      '5',
-    ])
-  })
-
   test('permits are granted in order; the first waiter watches all, each later one the one ahead of it', () => {
     expect(states([permits(1), permits(1), permits(2), permits(1), permits(1)])).toEqual([
       'free',

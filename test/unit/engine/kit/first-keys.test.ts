@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { FirstKeys, firstKeys } from '../../../../src/engine/kit/first-keys.js'
+import { firstKeys } from '../../../../src/engine/kit/first-keys.js'
 import { Random } from '../../../../packages/conformance/src/random.js'
 
 test('the first keys of any order are those of the sorted list', () => {
@@ -20,10 +20,4 @@ test('the first keys of any order are those of the sorted list', () => {
       .slice(0, list.limit)
     expect(firstKeys(keys, list), JSON.stringify({ keys, list })).toEqual(expected)
   }
-})
-
-test('a key that is found again after a cut is there once', () => {
-  const first = new FirstKeys({ prefix: '', after: '', limit: 2 })
-  for (const key of ['d', 'c', 'b', 'a', 'a', 'b', 'c', 'd', 'a']) first.add(key)
-  expect(first.inOrder()).toEqual(['a', 'b'])
 })

@@ -23,13 +23,6 @@ function start() {
 /** Lets all ready promises settle. */
 const settle = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 
-test('callers that come together share one attempt', async () => {
-  const { server, reconnector } = start()
-  expect(await Promise.all([reconnector.get(), reconnector.get()])).toEqual([1, 1])
-  expect(reconnector.now).toBe(1)
-  expect(server.attempts).toBe(1)
-})
-
 test('a lost connection is replaced at once, and after failures with pauses that grow', async () => {
   const { server, clock, reconnector } = start()
   await reconnector.get()

@@ -1,28 +1,11 @@
 import { expect, test } from 'vitest'
 import { TickBatcher } from '../../../../src/engine/kit/tick-batcher.js'
 
-function collect(most = Infinity) {
+function collect() {
   const batches: number[][] = []
-  const batcher = new TickBatcher<number>(() => void batches.push(batcher.take(most)))
+  const batcher = new TickBatcher<number>(() => void batches.push(batcher.take()))
   return { batches, batcher }
 }
-
-test('jobs of one tick and its microtasks form one batch', async () => {
-  const { batches, batcher } = collect()
-  batcher.add(1)
-  batcher.add(2)
-  void Promise.resolve().then(() => batcher.add(3))
-  expect(batches).toEqual([])
-  await batcher.idle()
-  expect(batches).toEqual([[1, 2, 3]])
-})
-
-test('a run takes as many as it wants, and the next one the rest', async () => {
-  const { batches, batcher } = collect(2)
-  for (const job of [1, 2, 3, 4, 5]) batcher.add(job)
-  await batcher.idle()
-  expect(batches).toEqual([[1, 2], [3, 4], [5]])
-})
 
 test('jobs that come during a run wait for its end', async () => {
   const batches: number[][] = []

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { loadSqlite, type Connection } from '../../../../src/engines/file/driver.js'
 import { NarrowRequests } from '../../../../src/engines/file/narrow-requests.js'
-import { Random } from '../../../simulation/random.js'
 import { SCHEMA } from '../../../../src/engines/file/schema.js'
 import type { Request } from '../../../../src/engine/table-state.js'
 
@@ -63,22 +62,6 @@ function bytesMoved(work: () => void): number {
   return moved.join('').length
 }
 
-test('a rollback discards changes that were not stored', () => {
-  const requests = new NarrowRequests(connection)
-  for (let number = 1; number <= 12; number++) requests.append(request(number), number)
-  requests.flush()
-  connection.exec('savepoint operation')
-  // An error has ended the operation before it reported the change of the request.
-  for (const each of requests.queue('key')!) each.request.phase = 'held'
-  requests.append(request(13), 13)
-  connection.exec('rollback to operation')
-  requests.forget()
-  requests.flush()
-  expect([...requests.queue('key')!].map(each => each.request.phase)).toEqual(
-    Array.from({ length: 12 }, () => 'waiting'),
-  )
-})
-
 test('to add, find, change or remove a request costs as little among 3,000 as among 30', () => {
   const costs = [30, 3000].map(length => {
     connection.exec('delete from queues; delete from tails')
@@ -121,55 +104,6 @@ test('no statement for a request looks at all that are behind the row', () => {
       expect.stringMatching(/^SEARCH tails USING (PRIMARY KEY \(key=\? AND ticket|INDEX tails_id \(id=\?\))/),
     ])
   }
-})
-
-test('a queue behaves like an array under random operations', () => {
-  const random = new Random(7)
-  const requests = new NarrowRequests(connection)
-  let expected: { id: string; ticket: number; expires: number }[] = []
-  for (let ticket = 1; ticket <= 3000; ticket++) {
-    const any = expected[random.below(expected.length)]
-    // The queue grows and shrinks in turn.
-    const grows = ticket % 200 < 100
-    const action = random.below(6)
-    if (action < (grows ? 3 : 1)) {
-      requests.append(request(ticket), ticket)
-      expected.push({ id: `s.${ticket}`, ticket, expires: 5000 })
-    } else if (action === 3 && any) {
-      const found = requests.get('key', any.id)!
-      found.expires = any.expires = ticket
-      requests.changed(found)
-    } else if (any) {
-      const one = random.pick([expected[0]!, any, expected.at(-1)!])
-      requests.remove(requests.get('key', one.id)!)
-      expected = expected.filter(each => each !== one)
-    }
-    if (random.below(3) === 0) {
-      const before = random.below(ticket + 1)
-      const last = expected.filter(each => each.ticket < before).slice(-3)
-      expect(requests.lastBefore(before, 'key', 3).map(each => each.request.id)).toEqual(
-        last.map(each => each.id).reverse(),
-      )
-    }
-    const isFlushed = random.below(3) === 0
-    if (isFlushed) requests.flush()
-    else if (random.below(2) === 0) continue
-    if (isFlushed && random.below(5) === 0) requests.outdated()
-    const queue = [...(requests.queue('key') ?? [])].map(each => each.request)
-    expect(queue.map(({ id, expires }) => [id, expires])).toEqual(
-      expected.map(({ id, expires }) => [id, expires]),
-    )
-    if (isFlushed) expect(requests.near('s')).toEqual(queue)
-  }
-})
-
-test('a session is found by a request that is far behind', () => {
-  const requests = new NarrowRequests(connection)
-  for (let number = 1; number <= 20; number++) requests.append(request(number), number)
-  requests.append({ ...request(21), session: 'other' }, 21)
-  requests.flush()
-  requests.outdated()
-  expect(requests.near('other').map(each => each.session)).toContain('other')
 })
 
 test.each([

@@ -166,20 +166,3 @@ test('claims of a distant box do not wait for the reply to another operation, an
   expect(await run(true)).toBe(3)
   expect(await run(true)).toBe(3)
 })
-
-test('claims of a near box wait for the reply to another operation', async () => {
-  const { run } = await lanesAfter(99)
-  expect(await run(false)).toBe(1)
-  expect(await run(true)).toBe(1)
-})
-
-test('lanes are idle when the claims of a distant box have their replies', async () => {
-  const { lanes, run, underway } = await lanesAfter(100)
-  await run(false)
-  await run(true)
-  underway.shift()!()
-  const idle = lanes.idle().then(() => 'idle')
-  expect(await Promise.race([idle, settled()])).toBeUndefined()
-  underway.shift()!()
-  expect(await idle).toBe('idle')
-})

@@ -194,21 +194,6 @@ test('a request that a box has left is decided by itself if no other box decides
   expect(given(await answers(near.reservePermits(perHour(2, 'near'))))).toBe(0)
 })
 
-test('each request is decided once, by any of the boxes', async () => {
-  const { answers, box, rows } = scene()
-  const boxes = [0, 1, 2, 40, 200].map(way => box(way))
-  const limit = 60
-  const asked = boxes.flatMap((limiters, index) =>
-    Array.from({ length: 20 }, async () =>
-      given(await limiters.reservePermits(perHour(limit, `box ${index}`))),
-    ),
-  )
-  const all = await answers(Promise.all(asked))
-  expect(all.reduce((sum, n) => sum + n)).toBe(limit)
-  expect(rows.outdated).toBeGreaterThan(3)
-  expect([...rows.left.values()].flat()).toEqual([])
-})
-
 test('a pause that another box decides lasts from the request on', async () => {
   const { clock, answers, box, busy } = scene()
   const near = box(1)
@@ -262,10 +247,4 @@ test('boxes that share connections decide in one statement, and one of them may 
   const both = [one!.reservePermits(perHour(3, 'one')), other!.reservePermits(perHour(3, 'other'))]
   expect((await answers(Promise.all(both))).map(given)).toEqual([1, 1])
   expect(sent).toBe(1)
-})
-
-test('boxes with connections of their own decide by themselves', () => {
-  const { clock } = scene()
-  const limiters = [{}, {}].map(sql => sharedLimiters(sql as SqlClient, statementsOf('signalbox'), clock))
-  expect(limiters[0]).not.toBe(limiters[1])
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { markOf, rowName } from '../../../../src/engines/postgres/names.js'
+import { rowName } from '../../../../src/engines/postgres/names.js'
 
 test('a row has the name of its key, or of its hash if the key is too long for an index', () => {
   expect(rowName('lock', 'invoice:42')).toBe('lock/invoice:42')
@@ -7,9 +7,4 @@ test('a row has the name of its key, or of its hash if the key is too long for a
   expect(rowName('lock', long)).toMatch(/^lock#[0-9a-f]{64}$/)
   expect(rowName('lock', long)).not.toBe(rowName('lock', `${long.slice(0, -2)}ab`))
   expect(rowName('value', 'a'.repeat(1000))).toBe(`value/${'a'.repeat(1000)}`)
-})
-
-test('an id has a different mark for each key', () => {
-  expect(markOf({ key: 'a', id: 'b' })).toMatch(/^[0-9a-f]{32}$/)
-  expect(markOf({ key: 'a', id: 'b' })).not.toBe(markOf({ key: 'ab', id: '' }))
 })

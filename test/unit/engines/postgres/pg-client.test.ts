@@ -56,33 +56,6 @@ test('statements are prepared under the same name each time', async () => {
   expect(pool.listenerCount('error')).toBe(0)
 })
 
-test('nothing is prepared any more once a prepared statement is missing', async () => {
-  const pool = new FakePool(statement =>
-    typeof statement === 'object' && statement.name !== undefined
-      ? Promise.reject(Object.assign(new Error('not there'), { code: '26000' }))
-      : row('x'),
-  )
-  const client = new PgClient('db', pool, new VirtualClock())
-  expect(await client.query('select 1', [])).toBe('x')
-  expect(await client.query('select 1', [])).toBe('x')
-  expect(pool.asked.map(statement => Reflect.has(Object(statement) as object, 'name'))).toEqual([
-    true,
-    false,
-    false,
-  ])
-  expect(pool.released).toEqual([false, false, false])
-})
-
-test('a connection that does not reply is ended', async () => {
-  const clock = new VirtualClock()
-  const pool = new FakePool(silent)
-  const asked = new PgClient('db', pool, clock).query('select 1', [])
-  await settled()
-  clock.advance(STATEMENT_TIMEOUT)
-  await expect(asked).rejects.toMatchObject({ isUnclear: true })
-  expect(pool.released).toEqual([true])
-})
-
 test('if a pool lends no connection in time, nothing was sent', async () => {
   const clock = new VirtualClock()
   let lend!: Parameters<PgPool['connect']>[0]
@@ -109,41 +82,4 @@ test('statements that wait for a connection when the client is closed are reject
   lend(undefined, late)
   expect(late.released).toEqual([false])
   await expect(client.query('select 1', [])).rejects.toMatchObject(refused)
-})
-
-test('a connection that is lost before it listens is reported once, by the error', async () => {
-  const pool = new FakePool(silent)
-  let lost = 0
-  const clock = new VirtualClock()
-  const listening = new PgClient('db', pool, clock).listen(
-    'channel',
-    () => undefined,
-    () => lost++,
-  )
-  await settled()
-  pool.emit('error', new Error('lost'))
-  clock.advance(STATEMENT_TIMEOUT)
-  await expect(listening).rejects.toMatchObject({
-    message: expect.stringMatching(/^no answer on a new connection .* within 5000 ms$/) as string,
-  })
-  expect(lost).toBe(0)
-  expect(pool.released).toEqual([true])
-})
-
-test('a connection that is lost while it listens is reported once', async () => {
-  const pool = new FakePool(() => row(null))
-  const messages: string[] = []
-  const client = new PgClient('db', pool, new VirtualClock())
-  await client.listen(
-    'channel',
-    (message, channel) => messages.push(`${channel} ${message}`),
-    () => messages.push('lost'),
-  )
-  pool.emit('notification', { channel: 'channel', payload: 'one' })
-  pool.emit('notification', { channel: 'other', payload: 'two' })
-  pool.emit('error', new Error('lost'))
-  pool.emit('end')
-  pool.emit('notification', { channel: 'channel', payload: 'three' })
-  expect(messages).toEqual(['channel one', 'other two', 'lost'])
-  expect(pool.released).toEqual([true])
 })

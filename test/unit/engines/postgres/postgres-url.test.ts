@@ -16,19 +16,15 @@ const nothing = {
 const at = (host: string | undefined, port?: number): object => ({ servers: [{ host, port }] })
 
 test.each([
-  ['postgres://db/app', { ...at('db'), database: 'app' }],
   ['postgresql://db:6432/app', { ...at('db', 6432), database: 'app' }],
-  ['postgres://me@db/app', { ...at('db'), user: 'me', database: 'app' }],
   ['postgres://m%40e:p%2Fw@db/a%20b', { ...at('db'), user: 'm@e', password: 'p/w', database: 'a b' }],
   ['postgres://[::1]:5432/app', { ...at('::1', 5432), database: 'app' }],
   ['postgres://me@/app?host=/run/postgresql', { ...at('/run/postgresql'), user: 'me', database: 'app' }],
   ['postgres://%2Frun%2Fpostgresql/app', { ...at('/run/postgresql'), database: 'app' }],
   ['postgres://db/?application_name=trains', { ...at('db'), applicationName: 'trains' }],
   ['postgres:///', {}],
-  ['postgres://', {}],
   ['postgres://db', at('db')],
   ['postgres://db?port=6432', at('db', 6432)],
-  ['postgres://db:/app', { ...at('db'), database: 'app' }],
   [
     'postgres:///?user=me&password=p/w&dbname=app&host=db&port=1',
     {
@@ -49,7 +45,6 @@ test.each([
     'postgres://db/app?target_session_attrs=read-write&channel_binding=prefer',
     { ...at('db'), database: 'app' },
   ],
-  ['postgres://db/app?client_encoding=UTF8&gssencmode=disable', { ...at('db'), database: 'app' }],
 ])('%s', (url, address) => {
   expect(parsePostgresUrl(url).address).toEqual({ ...nothing, ...address })
 })
@@ -58,27 +53,6 @@ test.each([
   ['postgres://a,b/app', [['a'], ['b']]],
   [
     'postgres://a:1,b:2/app',
-    [
-      ['a', 1],
-      ['b', 2],
-    ],
-  ],
-  [
-    'postgres://a:1,[::1]:2/app',
-    [
-      ['a', 1],
-      ['::1', 2],
-    ],
-  ],
-  [
-    'postgres://a,b/app?port=6432',
-    [
-      ['a', 6432],
-      ['b', 6432],
-    ],
-  ],
-  [
-    'postgres://a,b/app?port=1,2',
     [
       ['a', 1],
       ['b', 2],
@@ -119,7 +93,6 @@ const files = { rootCertificate: undefined, certificate: undefined, key: undefin
 
 test.each([
   ['sslmode=disable', undefined],
-  ['sslmode=allow', { checks: 'nothing', isOptional: true }],
   ['sslmode=prefer', { checks: 'nothing', isOptional: true }],
   ['sslmode=require', { checks: 'nothing' }],
   ['sslmode=require&sslrootcert=/ca', { checks: 'certificate', rootCertificate: '/ca' }],
@@ -128,7 +101,6 @@ test.each([
   ['sslmode=verify-full&sslrootcert=system', { checks: 'certificate and host' }],
   ['sslcert=/c&sslkey=/k', { checks: 'certificate and host', certificate: '/c', key: '/k' }],
   ['sslmode=require&channel_binding=require', { checks: 'certificate and host' }],
-  ['channel_binding=require', { checks: 'certificate and host' }],
 ])('TLS as in libpq: %s', (query, tls) => {
   expect(parsePostgresUrl(`postgres://db/app?${query}`).address.tls).toEqual(tls && { ...files, ...tls })
 })
@@ -136,9 +108,7 @@ test.each([
 test.each([
   ['mysql://db/app', 'a PostgreSQL URL looks like'],
   ['postgres://me:secret@db:port/app', 'names its servers as host:5432'],
-  ['postgres://me:secret@db:1:2/app', 'names its servers as host:5432'],
   ['postgres://me:secret@db:99999/app', 'port must be a number from 1 to 65535, not "99999"'],
-  ['postgres://me:secret@db/app?port=0', 'port must be a number from 1 to 65535, not "0"'],
   ['postgres://me:secret@a,b,c/app?port=1,2', 'one port for all its hosts, or one for each'],
   ['postgres://me:100%secret@db/app', 'must be percent-encoded'],
   ['postgres://me:secret@db/app?shcema=x', 'unknown option "shcema"; it must be one of signalbox_schema'],
@@ -160,7 +130,6 @@ test.each([
     'needs TLS, and sslmode is disable',
   ],
   ['postgres://me:secret@db/app?connect_timeout=5s', 'connect_timeout must be a number of seconds'],
-  ['postgres://me:secret@db/app?connect_timeout=', 'connect_timeout must be a number of seconds'],
   ['postgres://me:secret@db/app?target_session_attrs=standby', 'target_session_attrs must not be "standby"'],
   ['postgres://me:secret@db/app?client_encoding=latin1', 'client_encoding must not be "latin1"'],
   ['postgres://me:secret@db/app?gssencmode=require', 'gssencmode must not be "require"'],

@@ -168,35 +168,6 @@ test('a box that begins to listen as the connection is lost gets an error', asyn
   expect(seen.connections).toHaveLength(2)
 })
 
-test('subscriptions made while the connection is busy share one statement', async () => {
-  const { seen, box, listen } = scene()
-  const boxes = await Promise.all(Array.from({ length: 5 }, box))
-  const listening = await Promise.all(boxes.map((each, index) => listen(each, `c${index}`)))
-  const [{ statements }] = seen.connections as [Connection]
-  expect(statements).toEqual(['listen "c0"', 'listen "c1";listen "c2";listen "c3";listen "c4"'])
-  statements.length = 0
-  await Promise.all(listening.map(({ listening }) => listening.query('channels', [])))
-  expect(statements).toEqual(['channels'])
-  await listening[0]!.listening.query('channels', [])
-  expect(statements).toEqual(['channels', 'channels'])
-})
-
-test('concurrent calls share one run; later calls run again', async () => {
-  const { box } = scene()
-  const [one, other] = await Promise.all([box(), box()])
-  let count = 0
-  const work = async (): Promise<void> => {
-    count++
-    await pass(new VirtualClock(), 0)
-    if (count === 1) throw new Error('failed')
-  }
-  const results = await Promise.allSettled([one.together!(work), other.together!(work)])
-  expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
-  expect(count).toBe(1)
-  await other.together!(work)
-  expect(count).toBe(2)
-})
-
 test('a shared run continues after its first caller has closed', async () => {
   const { box } = scene()
   const [one, other] = await Promise.all([box(), box()])

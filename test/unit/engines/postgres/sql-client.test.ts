@@ -1,12 +1,7 @@
 import { expect, test } from 'vitest'
 import { VirtualClock } from '../../../../src/base/clock.js'
 import { answered, STATEMENT_TIMEOUT } from '../../../../src/engines/postgres/clients/answered.js'
-import {
-  arrayText,
-  endsConnection,
-  SqlError,
-  sqlError,
-} from '../../../../src/engines/postgres/clients/sql-client.js'
+import { endsConnection, sqlError } from '../../../../src/engines/postgres/clients/sql-client.js'
 
 const failure = (properties: object): Error => Object.assign(new Error('it failed'), properties)
 
@@ -75,15 +70,4 @@ test('a missing reply is reported once', async () => {
   clock.advance(1)
   await expect(asked).rejects.toMatchObject({ isUnclear: true, code: undefined })
   expect(late).toBe(1)
-})
-
-test('a reply in time leaves no timer behind', async () => {
-  const clock = new VirtualClock()
-  expect(await answered(Promise.resolve('yes'), clock)).toBe('yes')
-  await expect(answered(Promise.reject(failure({ code: '23505' })), clock)).rejects.toThrow(SqlError)
-  expect(clock.nextAt()).toBeUndefined()
-})
-
-test('an array is text that the server reads', () => {
-  expect(arrayText(['a', 'b "c" \\', 'null', 1])).toBe('{"a","b \\"c\\" \\\\","null",1}')
 })

@@ -12,7 +12,6 @@ const unknown = new RedisReplyError('ERR Function not found')
 const forbidden = new RedisReplyError("NOPERM this user has no permissions to run the 'fcall' command")
 const tooOld = new RedisReplyError("ERR unknown command 'FCALL', with args beginning with: ")
 const full = new RedisReplyError("OOM command not allowed when used memory > 'maxmemory'.")
-const lacksScript = new RedisReplyError('NOSCRIPT No matching script.')
 
 /** Returns calls on a server with these replies, in order, and the names of the sent commands. */
 function start(...replies: (Reply | Error)[]): { sent: string[]; run: () => Promise<Reply> } {
@@ -27,12 +26,6 @@ function start(...replies: (Reply | Error)[]): { sent: string[]; run: () => Prom
   const calls = new CodeCalls({ call, command } as Partial<RedisLink> as RedisLink)
   return { sent, run: async () => (await calls.call('key', code, ['1', 'key'])).reply }
 }
-
-test('a call is one command where the server knows the function', async () => {
-  const { sent, run } = start(1)
-  expect(await run()).toBe(1)
-  expect(sent).toEqual(['FCALL'])
-})
 
 test('a server that does not know the function is sent it, together with the call', async () => {
   const { sent, run } = start(unknown, code.name, 1)
@@ -77,12 +70,6 @@ test('a memory that is too full to load a function leaves the script for this ca
   expect(sent).toEqual(['FCALL', 'FUNCTION', 'FCALL', 'EVALSHA'])
   expect(await run()).toBe(2)
   expect(sent.at(-1)).toBe('FCALL')
-})
-
-test('a server that does not know the script is sent its text', async () => {
-  const { sent, run } = start(tooOld, lacksScript, 1)
-  expect(await run()).toBe(1)
-  expect(sent).toEqual(['FCALL', 'EVALSHA', 'EVAL'])
 })
 
 test.each([

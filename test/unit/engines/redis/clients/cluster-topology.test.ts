@@ -3,7 +3,6 @@ import { VirtualClock } from '../../../../../src/base/clock.js'
 import { ClusterTopology } from '../../../../../src/engines/redis/clients/cluster-topology.js'
 import type { Reply } from '../../../../../src/engines/redis/clients/connection.js'
 import { slotOf } from '../../../../../src/engines/redis/slot.js'
-import { turns } from './fake-server.js'
 
 const HALVES: Reply = [
   [0, 8191, ['10.0.0.1', 7000, 'id', []], ['10.0.0.9', 7009, 'replica', []]],
@@ -44,49 +43,9 @@ test('keys map to nodes by CLUSTER SLOTS, with reachable addresses', async () =>
   expect(changes).toBe(1)
 })
 
-test('looks at the same time are one', async () => {
-  await Promise.all([topology.look(), topology.look()])
-  expect(asked).toBe(1)
-  await topology.look()
-  expect(asked).toBe(2)
-})
-
-test('a reported move of a slot counts until the next look, which comes soon', async () => {
-  await topology.look()
-  expect(topology.redirected(slotOf(LOW), '10.0.0.1:7002', true)).toBe('mapped:7002')
-  expect(topology.masterOf(LOW)).toBe('mapped:7002')
-  expect(topology.masters).toContain('mapped:7002')
-  topology.lookSoon()
-  expect(clock.nextAt()).toBe(100)
-  clock.advance(100)
-  await turns()
-  expect(asked).toBe(2)
-  expect(topology.masterOf(LOW)).toBe('mapped:7000')
-})
-
 test('a migrating slot stays with its source node', async () => {
   await topology.look()
   expect(topology.redirected(slotOf(LOW), '10.0.0.1:7002', false)).toBe('mapped:7002')
   expect(topology.masterOf(LOW)).toBe('mapped:7000')
   expect(clock.nextAt()).toBeUndefined()
-})
-
-test('a look that fails changes nothing', async () => {
-  await topology.look()
-  answers = [async () => HALVES, () => Promise.reject(new Error('no node there'))]
-  await expect(topology.look()).rejects.toThrow('no node there')
-  expect(topology.masterOf(LOW)).toBe('mapped:7000')
-  topology.lookSoon()
-  clock.advance(100)
-  await turns()
-  expect(changes).toBe(2)
-})
-
-test('after it was closed it looks no more', async () => {
-  topology.lookSoon()
-  topology.close()
-  topology.lookSoon()
-  clock.advance(1000)
-  await turns()
-  expect(asked).toBe(0)
 })

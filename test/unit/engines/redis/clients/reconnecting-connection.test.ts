@@ -45,14 +45,6 @@ test('nothing is sent before it is connected, and what is sent then is prepared 
   expect(told).toEqual(['first'])
 })
 
-test('several commands go one right after the other, and the last one answers', async () => {
-  await connection.connect()
-  server.answer = ([name], resolve, reject) =>
-    name === 'ASKING' ? reject(new RedisReplyError('ERR no')) : resolve(name!)
-  expect(await connection.send(['ASKING'], ['GET'])).toBe('GET')
-  expect(server.last.sent).toEqual(['PREPARE', 'ASKING', 'GET'])
-})
-
 test('a first attempt that fails is the only one, and says why', async () => {
   server.door = 'closed'
   await expect(connection.connect()).rejects.toMatchObject(unavailable('refused'))
@@ -96,15 +88,6 @@ test('a lost connection is replaced, at once or when the server is back', async 
   expect(told).toEqual(['first', 'failed', 'again', ...Array<string>(11).fill('failed'), 'again'])
 })
 
-test('while there is no connection commands are refused at once, with the reason', async () => {
-  await connection.connect()
-  server.door = 'closed'
-  server.last.break()
-  await expect(connection.send(['GET'])).rejects.toMatchObject(unavailable('broken'))
-  await turns()
-  await expect(connection.send(['GET'])).rejects.toMatchObject(unavailable('refused'))
-})
-
 test('after a loss there is something to wait for until the first attempts to connect have ended', async () => {
   await connection.connect()
   expect(connection.reconnecting).toBeUndefined()
@@ -126,25 +109,6 @@ test('a connection that was given up for a late reply is not waited for', async 
   await connection.connect()
   connection.drop(new Error('late'))
   expect(connection.reconnecting).toBeUndefined()
-})
-
-test('a connection that is wanted at once does not wait for its turn', async () => {
-  await connection.connect()
-  server.last.break()
-  await connection.connect()
-  expect(connection.epoch).toBe(2)
-  expect(clock.nextAt()).toBeUndefined()
-})
-
-test('commands that were sent before the connection broke are indeterminate', async () => {
-  await connection.connect()
-  server.answer = () => undefined
-  const sent = connection.send(['INCR', 'k'])
-  server.last.break()
-  await expect(sent).rejects.toMatchObject({
-    code: 'INDETERMINATE',
-    message: expect.stringContaining('lost the connection'),
-  })
 })
 
 test('a command that is not answered in time fails and takes its connection with it', async () => {
@@ -230,15 +194,6 @@ test('after it was closed nothing runs', async () => {
   clock.advance(60_000)
   await turns()
   expect(server.tries).toBe(1)
-})
-
-test('closing ends an attempt that is under way, and a pause', async () => {
-  server.door = 'frozen'
-  const connecting = connection.connect()
-  connection.close()
-  await expect(connecting).rejects.toMatchObject(unavailable('closed'))
-  expect(server.abandoned).toBe(1)
-  expect(clock.nextAt()).toBeUndefined()
 })
 
 test('a connection that is lost right after it was made again is waited for, too', async () => {

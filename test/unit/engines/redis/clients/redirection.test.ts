@@ -17,8 +17,3 @@ test('a node sends on to another one, for good, for once, or to itself a little 
 test('a node whose host is not known is on the host that was asked', () => {
   expect(redirection('MOVED 1 :7001')).toMatchObject({ node: '10.0.0.1:7001' })
 })
-
-test('other errors are no redirections', () => {
-  expect(redirection('CLUSTERDOWN The cluster is down')).toBeUndefined()
-  expect(redirectionOf(new Error('MOVED 1 a:1'), 'a:1')).toBeUndefined()
-})

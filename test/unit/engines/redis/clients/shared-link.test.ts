@@ -1,7 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
 import type { LinkListener, RedisLink } from '../../../../../src/engines/redis/clients/redis-link.js'
 import { sharedLink } from '../../../../../src/engines/redis/clients/shared-link.js'
-import { UnavailableError } from '../../../../../src/base/errors.js'
 import { Heard } from '../../../../support/redis/heard.js'
 
 /** A link that records its calls. */
@@ -66,28 +65,6 @@ async function connected(key: string, listener?: LinkListener): Promise<RedisLin
   return link
 }
 
-test('links with one key share connections, which end with the last of them', async () => {
-  const [one, other] = await Promise.all([connected('a'), connected('a')])
-  expect(made).toHaveLength(1)
-  await one.close()
-  await one.close()
-  expect(made[0]!.isClosed).toBe(false)
-  await expect(one.command('', ['GET'])).rejects.toThrow(UnavailableError)
-  expect(await other.command('', ['GET'])).toBe('GET done')
-  await other.close()
-  expect(made[0]!.isClosed).toBe(true)
-
-  const next = await connected('a')
-  expect(made).toHaveLength(2)
-  await next.close()
-})
-
-test('links with different keys have connections of their own', async () => {
-  const links = await Promise.all([connected('a'), connected('b')])
-  expect(made).toHaveLength(2)
-  for (const link of links) await link.close()
-})
-
 test('a message reaches the subscribers of its channel, until they unsubscribe or close', async () => {
   const heard = [new Heard(), new Heard(), new Heard()] as const
   const [first, second, third] = await Promise.all(heard.map(listener => connected('a', listener)))
@@ -103,15 +80,6 @@ test('a message reaches the subscribers of its channel, until they unsubscribe o
   expect(heard.map(({ messages }) => messages)).toEqual([['x: 1'], ['x: 1', 'x: 2'], ['y: 3']])
   expect(asked).toEqual(['SUBSCRIBE x', 'SUBSCRIBE x', 'SUBSCRIBE y', 'UNSUBSCRIBE x'])
   await Promise.all([first!.close(), third!.close()])
-})
-
-test('all links are notified of missed messages', async () => {
-  const heard = [new Heard(), new Heard(), new Heard()] as const
-  const [closed, ...open] = await Promise.all(heard.map(listener => connected('a', listener)))
-  await closed!.close()
-  made[0]!.listener.resubscribed()
-  expect(heard.map(({ resubscriptions }) => resubscriptions)).toEqual([0, 1, 1])
-  for (const link of open) await link.close()
 })
 
 test('a link that does not connect holds no connections, and can try again', async () => {

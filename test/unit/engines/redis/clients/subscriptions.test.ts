@@ -1,6 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
 import { VirtualClock } from '../../../../../src/base/clock.js'
-import { RedisReplyError } from '../../../../../src/engines/redis/clients/connection.js'
 import { Subscriptions } from '../../../../../src/engines/redis/clients/subscriptions.js'
 import { Heard } from '../../../../support/redis/heard.js'
 import { FakeServer, turns } from './fake-server.js'
@@ -43,17 +42,6 @@ test('the first channel opens the connection, further ones share it', async () =
   expect(heard.resubscriptions).toBe(0)
 })
 
-test('an unsubscribed channel is silent at once', async () => {
-  await subscriptions.subscribe('a')
-  const leaving = subscriptions.unsubscribe('a')
-  server.last.listener.message('a', '1')
-  await leaving
-  expect(server.last.sent).toEqual(['SUBSCRIBE a', 'UNSUBSCRIBE a'])
-  expect(heard.messages).toEqual([])
-  await subscriptions.unsubscribe('never heard')
-  expect(server.last.sent).toHaveLength(2)
-})
-
 test('after a break every channel is subscribed before missed messages are reported', async () => {
   await subscriptions.subscribe('a')
   await subscriptions.subscribe('b')
@@ -89,40 +77,10 @@ test('a connection that has gone silent is noticed and replaced', async () => {
   expect(heard.resubscriptions).toBe(1)
 })
 
-test('a channel that may not be entered fails alone, and is not entered after a break', async () => {
-  await subscriptions.subscribe('a')
-  server.answer = ([, channel], resolve, reject) =>
-    channel === 'forbidden' ? reject(new RedisReplyError('NOPERM no')) : resolve('OK')
-  await expect(subscriptions.subscribe('forbidden')).rejects.toMatchObject({ code: 'NOPERM' })
-  server.last.break()
-  await advance(100)
-  expect(server.last.sent).toEqual(['SUBSCRIBE a'])
-  server.answer = (_, resolve) => resolve('OK')
-  await subscriptions.subscribe('forbidden')
-})
-
 test('a channel that is entered while the connection is replaced waits for the next one', async () => {
   await subscriptions.subscribe('a')
   server.last.break()
   await subscriptions.subscribe('b')
   expect(server.connections).toHaveLength(2)
   expect(server.last.sent).toEqual(['SUBSCRIBE a', 'SUBSCRIBE b'])
-})
-
-test('without a connection a channel fails', async () => {
-  server.door = 'closed'
-  await expect(subscriptions.subscribe('a')).rejects.toMatchObject({ code: 'UNAVAILABLE' })
-  expect(clock.nextAt()).toBeUndefined()
-  server.door = 'open'
-  await subscriptions.subscribe('a')
-})
-
-test('closing ends the connection and its heartbeat', async () => {
-  await subscriptions.subscribe('a')
-  subscriptions.close()
-  await turns()
-  expect(server.last.isDestroyed).toBe(true)
-  await advance(60_000)
-  expect(server.last.sent).toEqual(['SUBSCRIBE a'])
-  expect(server.tries).toBe(1)
 })
