@@ -93,17 +93,6 @@ describe('a feed becomes messages', () => {
     ])
   })
 
-  test('a line with an ID that is too long is dropped', async () => {
-    const id = 'a'.repeat(201)
-    await writeFeed({ stops: `stop_id\nA\n${id}`, times: `t1,A,8:00:00,,1\nt1,${id},8:10:00,,2` })
-    const { messages, rejections } = await read(temporary)
-    expect(messages.map(line)).toEqual(['8:00 t1#1 create A', '8:00 t1#1 delete'])
-    expect(rejections).toEqual([
-      'stop_times.txt 3: trip "t1": stop_id must have at most 200 characters, got 201',
-      'stops.txt 3: stop_id must have at most 200 characters, got 201',
-    ])
-  })
-
   test('trips past midnight overlap the following days', async () => {
     const { messages } = await fixture('past-midnight', { days: 3 })
     expect(messages.map(line)).toEqual([

@@ -198,8 +198,7 @@ describe('durations', () => {
   })
 })
 
-describe('the log', () => {
-})
+describe('the log', () => {})
 
 describe('the verdict on the page', () => {
   const headline = 'Correct: no update was lost, and none was made twice.'
