@@ -9,7 +9,6 @@ import { open, type SignalboxError } from '../../src/index.js'
 import { openPostgres } from '../../src/engines/postgres/open.js'
 import { postgres } from '../contract/postgres-fixture.js'
 import { contractParts } from '../contract/suite.js'
-import { failure } from '../support/failure.js'
 import { startPgBouncer, type PgBouncer } from '../support/servers/pgbouncer.js'
 import { startPostgres } from '../support/servers/postgres.js'
 

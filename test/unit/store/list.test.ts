@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
 import { systemClock } from '../../../src/base/clock.js'
-import { IndeterminateError, UnavailableError } from '../../../src/base/errors.js'
+import { IndeterminateError } from '../../../src/base/errors.js'
 import { openMemory } from '../../../src/engines/memory/memory-engine.js'
 import { FaultInjectingEngine } from '../../../packages/conformance/src/fault-injecting-engine.js'
 import { keysOf, listed } from '../../../packages/conformance/src/listing.js'

@@ -11,7 +11,6 @@ import { MessageRegistry, registry, standardTypes } from '../../../apps/trains/m
 import type { FromWorker } from '../../../apps/trains/protocol.js'
 import type { RunStore } from '../../../apps/trains/run-store.js'
 import type { TrainStore, TransactionOptions } from '../../../apps/trains/store.js'
-import { unlockedStore } from '../../../apps/trains/store.js'
 import {
   MessageProcessor,
   type Limits,
