@@ -42,6 +42,12 @@ export class OwnRequests {
     if (operation.type === 'extendOrYield') this.#remember(operation.next)
   }
 
+  /** Call with an operation that certainly did not reach the server. */
+  unsent(operation: ServerOperation): void {
+    if (operation.type === 'enqueue') this.#own.delete(operation.request.id)
+    if (operation.type === 'extendOrYield') this.#own.delete(operation.next.id)
+  }
+
   /** Call with the outcome of an operation. */
   settled(operation: ServerOperation, outcome: unknown): void {
     switch (operation.type) {

@@ -32,7 +32,7 @@ import { CallersCommits } from './callers-commits.js'
 import { Calls, serverCall } from './calls.js'
 import { callersTransaction } from './clients/callers-transaction.js'
 import { repeated } from './clients/repetition.js'
-import { arrayText, type Query, type SqlClient, type SqlStatements } from './clients/sql-client.js'
+import { SqlError, arrayText, type Query, type SqlClient, type SqlStatements } from './clients/sql-client.js'
 import { explained } from './failures.js'
 import { postgresGuarantees } from './guarantees.js'
 import { Hints } from './hints.js'
@@ -211,7 +211,11 @@ export class PostgresEngine implements Engine {
     if (operation.type === 'cancel' || operation.type === 'release') this.#late.givenUp(operation.request)
     if (operation.type !== 'read' && operation.type !== 'commit') this.#hints.start()
     const isClaim = operation.type === 'checkIn' && this.#requests.claims(operation.request)
-    const outcome = outcomeOf(operation, await this.#lanes.run(operation, isClaim))
+    const answer = await this.#lanes.run(operation, isClaim).catch((error: unknown) => {
+      if (!(error instanceof SqlError && error.isUnclear)) this.#requests.unsent(operation)
+      throw error
+    })
+    const outcome = outcomeOf(operation, answer)
     this.#requests.settled(operation, outcome)
     if (operation.type !== 'extendOrYield') return outcome
     const status = outcome as RequestStatus

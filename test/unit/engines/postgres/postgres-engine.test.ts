@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { VirtualClock } from '../../../../src/base/clock.js'
 import type { Listener } from '../../../../src/engine/contract.js'
-import type { SqlClient } from '../../../../src/engines/postgres/clients/sql-client.js'
+import { SqlError, type SqlClient } from '../../../../src/engines/postgres/clients/sql-client.js'
 import { PostgresEngine } from '../../../../src/engines/postgres/postgres-engine.js'
 import { statementsOf } from '../../../../src/engines/postgres/statements.js'
 import { lockRequest } from '../../../support/lock-request.js'
@@ -17,6 +17,7 @@ async function start() {
   /** The checks for reserved requests that have no reply yet. */
   const looks: ((ids: readonly string[]) => void)[] = []
   const decided: string[] = []
+  const server: { failure: Error | undefined } = { failure: undefined }
   let deliver: (message: string) => void = () => undefined
   const sql = {
     name: 'postgres://host',
@@ -29,6 +30,7 @@ async function start() {
         return Promise.resolve('')
       }
       decided.push(values.join(' '))
+      if (server.failure) return Promise.reject(server.failure)
       return Promise.resolve(JSON.stringify([[['queued', 1, 60_000]], [], null]))
     },
     listen: (channel: string, onMessage: (message: string, channel: string) => void) => {
@@ -44,7 +46,7 @@ async function start() {
   const queued = engine.submit({ type: 'enqueue', request: waiting, lease: 10_000, wait: 10_000 })
   await pass(clock, 10)
   await queued
-  return { clock, engine, woken, looks, decided, hint: (message: string) => deliver(message) }
+  return { clock, engine, server, woken, looks, decided, hint: (message: string) => deliver(message) }
 }
 
 test('hints that are missed while a box looks for its reserved requests are made up for by another look', async () => {
@@ -71,3 +73,26 @@ test('a box that leaves cancels its requests', async () => {
   expect(decided).toHaveLength(1)
   expect(decided[0]).toContain(waiting.id)
 })
+
+test.each([
+  { reached: false, cancelled: 1 },
+  { reached: true, cancelled: 2 },
+])(
+  'a box that leaves cancels a request that failed if it may have reached the server: $reached',
+  async ({ reached, cancelled }) => {
+    const { clock, engine, server, decided } = await start()
+    server.failure = new SqlError('the connection ended', undefined, reached, undefined)
+    const request = lockRequest('s.2', [{ key: 'other', mode: 'exclusive' }])
+    const sent = expect(
+      engine.submit({ type: 'enqueue', request, lease: 10_000, wait: 10_000 }),
+    ).rejects.toMatchObject({ code: reached ? 'INDETERMINATE' : 'UNAVAILABLE' })
+    await pass(clock, 10_000)
+    await sent
+    server.failure = undefined
+    decided.length = 0
+    const left = engine.leave()
+    await pass(clock, 10)
+    await left
+    expect(decided.join('\n').match(/s\.[12]/g)).toHaveLength(cancelled)
+  },
+)
