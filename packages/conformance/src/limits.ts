@@ -527,7 +527,7 @@ export function limits(fixture: EngineFixture): void {
       const timed = { limit: 1, per: '1s', clock: systemClock }
       assert.throws(
         () => box.limiter('api', timed as never),
-        `unknown option "clock"; it must be one of limit, per, window, timeZone, ${known}`,
+        `unknown option "clock"; it must be one of limits, limit, per, window, timeZone, ${known}`,
       )
       const limiter = box.limiter('api', { limit: 2, per: 1000 })
       await assert.rejects(limiter.acquire(3), InvalidArgumentError)

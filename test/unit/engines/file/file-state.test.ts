@@ -80,10 +80,11 @@ class FileTablePort implements TablePort {
       'entries',
       'ids',
       'watches',
+      'signs',
       'machine',
     ]
     first.exec(`
-      begin immediate; ${tables.map(table => `delete from ${table}`).join('; ')}; drop table if exists signs;
+      begin immediate; ${tables.map(table => `delete from ${table}`).join('; ')};
       insert into machine values ('boot', 'namespace', 1000); insert into queues values ('', '1000', 0); commit`)
     this.#boxes = new Map(SESSIONS.map((session, index) => [session, new FileBox(connections[index]!)]))
     for (const [session, { state }] of this.#boxes) {
