@@ -47,7 +47,7 @@ export class Session implements Listener, QueueSession {
   ending: Error | undefined
   readonly #over = new AbortController()
   /** Aborts when {@link ending} is set. */
-  readonly over = this.#over.signal
+  readonly over: AbortSignal = this.#over.signal
   /** Set while the box drains. Tasks that hold grants may still acquire more. */
   #draining: Error | undefined
   #queues = new Map<string, LocalQueue>()
