@@ -4,7 +4,8 @@ import { mayRepeat, showsOutcome } from '../../engine/kit/repetition.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { argumentsOf, type ServerOperation } from './call-arguments.js'
 import type { CallOptions, Calls, ServerCall } from './calls.js'
-import { limited, Repetition } from './clients/repetition.js'
+import { LaneQuery } from './clients/lane-query.js'
+import { Repetition } from './clients/repetition.js'
 import { SqlError, type Query } from './clients/sql-client.js'
 import { lockedRow, outcomeOf, type Json, type Notice } from './outcomes.js'
 
@@ -56,7 +57,6 @@ interface LockedRow {
  */
 export class Lanes {
   readonly #calls: Calls
-  readonly #query: Query
   readonly #clock: Clock
   readonly #listener: LanesListener
   readonly #main: TickBatcher<Job>
@@ -66,17 +66,18 @@ export class Lanes {
   #took = 0
   /** The locked rows by name. The next row to wait for comes first. */
   readonly #blocked = new Map<string, LockedRow>()
+  readonly #blockedQuery: LaneQuery
   #isRetrying = false
 
   constructor(calls: Calls, query: Query, clock: Clock, listener: LanesListener) {
     this.#calls = calls
-    this.#query = query
     this.#clock = clock
     this.#listener = listener
     const lane = (): TickBatcher<Job> => {
+      const its = new LaneQuery(query, clock)
       const batcher: TickBatcher<Job> = new TickBatcher(async () => {
         const begun = clock.now()
-        await this.#execute(batcher.take(MAX_BATCH))
+        await this.#execute(batcher.take(MAX_BATCH), its)
         if (batcher === this.#main) this.#took = clock.now() - begun
       })
       return batcher
@@ -84,6 +85,7 @@ export class Lanes {
     this.#main = lane()
     this.#renewals = lane()
     this.#claims = Array.from({ length: CLAIM_LANES }, lane)
+    this.#blockedQuery = new LaneQuery(query, clock)
   }
 
   /** Sends an operation. Rejects with a SqlError. @param isClaim whether its request is probably reserved */
@@ -135,7 +137,7 @@ export class Lanes {
     return undefined
   }
 
-  async #execute(all: readonly Job[]): Promise<void> {
+  async #execute(all: readonly Job[], lane: LaneQuery): Promise<void> {
     const jobs = all.filter(job => {
       // mutant: blocked-row-overtaken
       const name = job.args.changed.find(row => this.#blocked.has(row))
@@ -143,18 +145,21 @@ export class Lanes {
       return name === undefined
     })
     if (jobs.length === 0) return
-    for (const [job, name] of await this.#send(jobs)) this.#block(job, name)
+    for (const [job, name] of await this.#send(jobs, lane)) this.#block(job, name)
   }
 
   /**
    * Sends operations together.
    * @returns the operations whose row another transaction has locked, each with the row's name.
    */
-  async #send(jobs: readonly Job[], options?: CallOptions): Promise<ReadonlyMap<Job, string>> {
+  async #send(
+    jobs: readonly Job[],
+    lane: LaneQuery,
+    options?: CallOptions,
+  ): Promise<ReadonlyMap<Job, string>> {
     const blocked = new Map<Job, string>()
     try {
-      const repetitions = jobs.map(({ repetition }) => repetition)
-      const query = limited(this.#query, repetitions, this.#clock)
+      const query = lane.for(jobs.map(({ repetition }) => repetition))
       const { answers, notices, isNotified } = await this.#calls.decide(jobs, query, options)
       const settled: (() => void)[] = []
       const again: Job[] = []
@@ -173,7 +178,7 @@ export class Lanes {
       if (notified) notified.then(settle, settle)
       else settle()
       if (again.length > 0)
-        for (const [job, name] of await this.#send(again, { ...options, isRetry: true }))
+        for (const [job, name] of await this.#send(again, lane, { ...options, isRetry: true }))
           blocked.set(job, name)
     } catch (error) {
       if (error instanceof SqlError && error.isUnclear)
@@ -183,13 +188,13 @@ export class Lanes {
       const repeated = jobs.filter(job => mayRepeat(job.operation) && job.repetition.follows(error))
       if (repeated.length > 0) {
         for (const job of jobs) if (!repeated.includes(job)) job.reject(error)
-        return this.#send(repeated, options)
+        return this.#send(repeated, lane, options)
       }
       const isRefused = error instanceof SqlError && error.code !== undefined && !error.isUnclear
       if (isRefused && jobs.length > 1)
         // The server rejected all of them because of one. Send each by itself.
         for (const job of jobs)
-          for (const [its, name] of await this.#send([job], options)) blocked.set(its, name)
+          for (const [its, name] of await this.#send([job], lane, options)) blocked.set(its, name)
       else
         for (const job of jobs) {
           if (error instanceof SqlError && error.code === ROW_IS_LOCKED) blocked.set(job, job.args.name)
@@ -239,7 +244,7 @@ export class Lanes {
       return job ? [{ row, job }] : []
     })
     const jobs = tried.map(({ job }) => job)
-    const blocked = jobs.length > 0 ? await this.#send(jobs, options) : undefined
+    const blocked = jobs.length > 0 ? await this.#send(jobs, this.#blockedQuery, options) : undefined
     for (const { row, job } of tried) {
       row.isTried = false
       const isOver = this.#clock.now() >= job.until

@@ -8,7 +8,8 @@ import { groupedBy } from '../../base/grouped.js'
 import { reportOf, type KeptLimiter } from '../../engine/limits/report.js'
 import { reservePermits, type LimiterState } from '../../engine/limits/reserve-permits.js'
 import type { Reserved, ReservePermits } from '../../engine/limits/reservation.js'
-import { limited, Repetition, repeated } from './clients/repetition.js'
+import { LaneQuery } from './clients/lane-query.js'
+import { Repetition, repeated } from './clients/repetition.js'
 import { SqlError, type Query, type SqlClient, type SqlStatements } from './clients/sql-client.js'
 import { keyOf, rowName } from './names.js'
 import { answerOf, answerText, requestOf, requestText, type PermitRequest } from './permit-requests.js'
@@ -80,6 +81,7 @@ type Answer = readonly [isTimely: boolean, now: number, kept: readonly Kept[], s
 export class Limiters {
   readonly #query: Query
   readonly #statements: Statements
+  readonly #lane: LaneQuery
   readonly #clock: Clock
   readonly #serverClock: ServerClock
   readonly #batcher = new TickBatcher<Job>(() => this.#next())
@@ -88,6 +90,7 @@ export class Limiters {
 
   constructor(query: Query, statements: Statements, clock: Clock) {
     this.#query = query
+    this.#lane = new LaneQuery(query, clock)
     this.#statements = statements
     this.#clock = clock
     this.#serverClock = new ServerClock(clock)
@@ -180,8 +183,7 @@ export class Limiters {
       answers: rows.map(({ answers }) => answers),
       swept: this.#swept,
     })
-    const query = limited(this.#query, repetitions, this.#clock)
-    const text = await query(decideLimiters.text, values)
+    const text = await this.#lane.for(repetitions)(decideLimiters.text, values)
     const [isTimely, now, kept, swept] = JSON.parse(text as string) as Answer
     if (!isTimely) this.#serverClock.forget()
     this.#serverClock.observe(now, asked)
