@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs'
+import { statSync, type Stats } from 'node:fs'
 import type { Clock } from '../../base/clock.js'
 import { UnavailableError } from '../../base/errors.js'
 
@@ -58,7 +58,20 @@ export class OriginalFiles {
 /** Returns the path of the first file that was deleted, moved or replaced; undefined if there is none. */
 export function replacedOf(files: readonly Original[]): string | undefined {
   return files.find(({ path, device, inode }) => {
-    const now = statSync(path, { throwIfNoEntry: false })
+    const now = found(path)
     return now?.ino !== inode || now.dev !== device
   })?.path
+}
+
+/** Error codes of the system for a path that leads to no file. */
+const NOTHING: readonly unknown[] = ['ENOENT', 'ENOTDIR', 'ELOOP']
+
+/** Returns undefined when the path leads to no file. @throws all other errors of the system. */
+function found(path: string): Stats | undefined {
+  try {
+    return statSync(path)
+  } catch (error) {
+    if (NOTHING.includes((error as { code?: unknown }).code)) return undefined
+    throw error
+  }
 }

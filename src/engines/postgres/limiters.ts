@@ -86,6 +86,11 @@ export class Limiters {
   readonly #serverClock: ServerClock
   readonly #batcher = new TickBatcher<Job>(() => this.#next())
   readonly #seen = new Map<string, Seen>()
+  /**
+   * Limiters that are decided by statements of their own, because a row in a common one was locked. A decision may take
+   * several statements.
+   */
+  readonly #apart = new Set<string>()
   #swept: readonly number[] = [0, 0]
 
   constructor(query: Query, statements: Statements, clock: Clock) {
@@ -120,17 +125,21 @@ export class Limiters {
   }
 
   async #next(): Promise<void> {
-    await this.#execute(this.#batcher.take(MAX_BATCH))
+    const jobs = this.#batcher.take(MAX_BATCH)
+    const together = groupedBy(jobs, ({ limiter }) => (this.#apart.has(limiter) ? limiter : undefined))
+    await Promise.all([...together.values()].map(its => this.#execute(its)))
   }
 
   async #execute(jobs: readonly Job[]): Promise<void> {
+    const limiters = new Set(jobs.map(({ limiter }) => limiter))
     try {
       await this.#attempt(jobs)
     } catch (error) {
       const isLocked = error instanceof SqlError && error.code === LOCKED
-      const apart = groupedBy(jobs, ({ limiter }) => limiter)
       // The other limiters must not fail with the one whose row is locked.
-      if (isLocked && apart.size > 1) await Promise.all([...apart.values()].map(its => this.#execute(its)))
+      const isApart = isLocked && limiters.size > 1
+      for (const limiter of limiters) this.#apart[isApart ? 'add' : 'delete'](limiter)
+      if (isApart) this.#batcher.putBack(jobs)
       else if (error instanceof SqlError && error.isUndone) this.#again(jobs)
       else this.#failed(jobs, error)
     }
@@ -243,6 +252,7 @@ export class Limiters {
       return request ? [{ since, id, request }] : []
     })
     if (isKept) {
+      this.#apart.delete(limiter)
       this.#remember(limiter, { version, state, isBehind: false, requests })
       const calls = jobs.flatMap(({ call }) => call ?? [])
       for (const [index, call] of calls.entries()) call.resolve(reservations[index]!)

@@ -83,7 +83,8 @@ export function ownSql(
   const all = {
     ...settings,
     socket: settings.socket ?? (() => sockets.connect()),
-    max: CONNECTIONS,
+    // The connection for messages belongs to another pool of the package.
+    max: CONNECTIONS - 1,
     fetch_types: false,
     keep_alive: KEEP_ALIVE / 1000,
     // The timers of the package would keep the process alive.
