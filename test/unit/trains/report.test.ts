@@ -1,7 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { DeadLetterFile } from '../../../apps/trains/dead-letters.js'
+import { Log, logFile } from '../../../apps/trains/log/log.js'
 import { compareLocations } from '../../../apps/trains/report/comparison.js'
 import { bucketOf, Histogram } from '../../../apps/trains/report/histogram.js'
 import { progressLine } from '../../../apps/trains/report/progress-display.js'
@@ -195,7 +197,52 @@ describe('durations', () => {
   })
 })
 
-describe('the log', () => {})
+describe('the log', () => {
+  test('has a line of JSON per event, of its level and more serious ones', () => {
+    const lines: string[] = []
+    const log = new Log({ write: line => lines.push(line) }, 'info', { worker: 2 })
+    log.debug('unheard')
+    log.info('moved', { message: 'm"1', from: 'A', to: undefined })
+    log.warn('bare')
+    expect(lines.every(line => line.endsWith('}\n'))).toBe(true)
+    const [first, second] = lines.map(line => JSON.parse(line) as Record<string, unknown>)
+    expect(first).toEqual({
+      time: expect.any(String),
+      level: 'info',
+      event: 'moved',
+      message: 'm"1',
+      from: 'A',
+      worker: 2,
+    })
+    expect(second).toMatchObject({ level: 'warn', event: 'bare' })
+    expect(Math.abs(Date.parse(String(first?.['time'])) - Date.now())).toBeLessThan(60_000)
+    expect([log.writes('info'), log.writes('debug')]).toEqual([true, false])
+  })
+
+  test('is appended to its file', () => {
+    const path = join(folder, 'log')
+    for (const line of ['one\n', 'two\n']) logFile(path).write(line)
+    expect(readFileSync(path, 'utf8')).toBe('one\ntwo\n')
+  })
+})
+
+test('dead letters are stored with their reasons, and those of another run are deleted', () => {
+  const file = new DeadLetterFile(join(folder, 'deep', 'dead.ndjson'))
+  file.clear()
+  const message = { id: '1', type: 'delete', train: 'T' }
+  file.keep({ message, reason: 'no luck' })
+  file.keep({ message, reason: 'again' })
+  const letters = readFileSync(file.path, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map(line => JSON.parse(line) as unknown)
+  expect(letters).toMatchObject([
+    { reason: 'no luck', message },
+    { reason: 'again', message },
+  ])
+  file.clear()
+  expect(existsSync(file.path)).toBe(false)
+})
 
 describe('the verdict on the page', () => {
   const headline = 'Correct: no update was lost, and none was made twice.'
