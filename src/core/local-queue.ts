@@ -226,7 +226,7 @@ export class LocalQueue implements LeaseCallers, RequestOwner, WaitersOwner<Lock
       const until = since + request.wait
       const waiter = new LockWaiter(request, since, resolve, reject, event)
       this.#waitsUntil = this.first ? Math.max(this.#waitsUntil, until) : until
-      this.#waiters.add(waiter, request.priority)
+      this.#waiters.add(waiter)
       send()
       // A waiter that was served at once, or has no limit, needs no timer. The timer of its request, or of the signs of
       // life, keeps the process alive. A waiter behind a local holder needs no timer: only that holder's release can

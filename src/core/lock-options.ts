@@ -51,8 +51,6 @@ export interface AcquireTerms {
   readonly read?: ReadSet | undefined
   /** Settles when the request may be sent to the engine; until then the caller waits in the local queue. */
   readonly before?: Promise<void> | undefined
-  /** Callers with a greater one come first in the local queue; default 0. */
-  readonly priority?: number | undefined
 }
 
 export interface CheckedOptions extends AcquireTerms {

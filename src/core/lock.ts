@@ -1,4 +1,11 @@
-import { withTaskBegan, InvalidArgumentError, LostError, lostBeforeEnd, taskError } from '../base/errors.js'
+import {
+  withTaskBegan,
+  InvalidArgumentError,
+  LostError,
+  lostBeforeEnd,
+  taskError,
+  type Holder,
+} from '../base/errors.js'
 import { checkTask } from '../base/options.js'
 import { printedAs } from '../base/printed.js'
 import { needsReceiver } from '../base/receiver.js'
@@ -8,13 +15,7 @@ import type { ClaimSet } from './claims.js'
 import { DelegatingGrant } from './delegating-grant.js'
 import type { Grant, LocalGrant, WriteGrant } from './grant.js'
 import { LocalQueue } from './local-queue.js'
-import {
-  checkedOptions,
-  checkedTryOptions,
-  type AcquireTerms,
-  type CheckedOptions,
-  type LockOptions,
-} from './lock-options.js'
+import { checkedOptions, checkedTryOptions, type CheckedOptions, type LockOptions } from './lock-options.js'
 
 /** The methods of every lock, the same for all kinds of locks and all engines. */
 export interface Lock<G extends Grant = Grant, O extends LockOptions = LockOptions> {
@@ -134,14 +135,9 @@ export class ClaimSetLock implements Lock<WriteGrant> {
     return result
   }
 
-  /** Does the same as `acquire` for a limiter, whose callers have priorities. */
-  acquireBy(terms: AcquireTerms): Promise<LocalGrant> {
-    return this.#session.acquire(this.callers, terms)
-  }
-
-  /** The callers of this box that share requests. */
-  get callers(): LocalQueue {
-    return this.#session.queueFor(this.#set, this.#noun)
+  /** The holder that the callers of this box wait for, as far as it is known without a request to the engine. */
+  knownHolder(): Holder | undefined {
+    return this.#session.queueFor(this.#set, this.#noun).knownHolder()
   }
 
   #acquire(request: CheckedOptions): Promise<LocalGrant> {
@@ -159,7 +155,7 @@ export class ClaimSetLock implements Lock<WriteGrant> {
     if (steal) this.#checkSteal()
     // A request that steals must not wait for a caller of this box.
     if (ownRequest || steal) return new LocalQueue(this.#session, this.#set, this.#noun)
-    return this.callers
+    return this.#session.queueFor(this.#set, this.#noun)
   }
 
   #checkSteal(): void {

@@ -5,7 +5,7 @@ import type { LimiterErrors } from './limiter-errors.js'
 import type { Permit } from './permit.js'
 
 /** A caller that waits for permits. */
-export class PermitWaiter extends Waiter {
+export class PermitWaiter<T = Permit> extends Waiter {
   /**
    * @param settle resolves the caller's promise. To save memory, it is the only one of the promise's functions that is
    * kept: a rejection is passed to it as a rejected promise.
@@ -14,7 +14,7 @@ export class PermitWaiter extends Waiter {
     n: number,
     /** Its place in the order of the callers of all threads; 0 with one thread. */
     readonly arrival: number,
-    readonly settle: (outcome: Permit | Promise<Permit>) => void,
+    readonly settle: (outcome: T | Promise<T>) => void,
   ) {
     super(n)
   }
@@ -33,8 +33,8 @@ export interface CallersOwner {
 }
 
 /** The callers that wait in one queue. Ends each wait. */
-export class Callers implements WaitersOwner<PermitWaiter> {
-  readonly queue: Waiters<PermitWaiter>
+export class Callers<T = Permit> implements WaitersOwner<PermitWaiter<T>> {
+  readonly queue: Waiters<PermitWaiter<T>>
   readonly #owner: CallersOwner
   readonly #errors: LimiterErrors
   /** Called when the last waiter has left. */
@@ -50,19 +50,19 @@ export class Callers implements WaitersOwner<PermitWaiter> {
    * Adds a waiter to the queue. As for `Waiters.limit`, the caller then sets a timer.
    * @param deadline the end of the wait: clock time.
    */
-  enter(waiter: PermitWaiter, { wait, signal, priority }: Terms, deadline: number): void {
+  enter(waiter: PermitWaiter<T>, { wait, signal, priority }: Terms, deadline: number): void {
     this.queue.add(waiter, priority)
     this.queue.limit(waiter, wait, deadline, signal)
   }
 
   /** Removes a waiter, which gets its permits, or waits elsewhere. */
-  leave(waiter: PermitWaiter): void {
+  leave(waiter: PermitWaiter<T>): void {
     this.queue.remove(waiter)
     if (this.queue.first) return
     for (const notify of this.#ended.splice(0)) notify()
   }
 
-  refuse(waiter: PermitWaiter, error: Error): void {
+  refuse(waiter: PermitWaiter<T>, error: Error): void {
     const wasFirst = this.queue.first === waiter
     this.leave(waiter)
     waiter.reject(error)
@@ -102,7 +102,7 @@ export class Callers implements WaitersOwner<PermitWaiter> {
     this.#owner.timeOver(now)
   }
 
-  aborted(waiter: PermitWaiter, signal: AbortSignal): void {
+  aborted(waiter: PermitWaiter<T>, signal: AbortSignal): void {
     this.refuse(waiter, this.#errors.aborted(signal))
   }
 

@@ -212,7 +212,7 @@ export class PostgresEngine implements Engine {
     if (operation.type !== 'read' && operation.type !== 'commit') this.#hints.start()
     const isClaim = operation.type === 'checkIn' && this.#requests.claims(operation.request)
     const answer = await this.#lanes.run(operation, isClaim).catch((error: unknown) => {
-      if (!(error instanceof SqlError && error.isUnclear)) this.#requests.unsent(operation)
+      if (error instanceof SqlError && !error.isUnclear) this.#requests.unsent(operation)
       throw error
     })
     const outcome = outcomeOf(operation, answer)

@@ -96,8 +96,8 @@ export interface BoxLimiter extends KeyedBoxLimiter, AsyncDisposable {
   key(key: string): KeyedBoxLimiter
   /**
    * Changes a limit in this box, for all keys, until the limiter is closed. Permits that were granted before still
-   * count. A waiter that wants more permits than the new limit is rejected with an InvalidArgumentError (with a `concurrency`,
-   * at its turn); the others keep waiting. While other processes use another limit, both apply. A greater limit applies as soon as all processes
+   * count. A waiter that wants more permits than the new limit is rejected with an InvalidArgumentError; the others
+   * keep waiting. While other processes use another limit, both apply. A greater limit applies as soon as all processes
    * that used the old one use it, or five seconds after the last use of the old one.
    * @param per selects one of several limits.
    * @throws InvalidArgumentError, ClosedError

@@ -1,23 +1,12 @@
-import type { Timer } from '../../base/clock.js'
-import {
-  AbortedError,
-  BusyError,
-  IndeterminateError,
-  TimedOutError,
-  UnavailableError,
-} from '../../base/errors.js'
-import { pause } from '../../base/pause.js'
+import { BusyError } from '../../base/errors.js'
 import { concurrencyKey } from '../../base/reserved-keys.js'
-import { MIN_DELAY } from '../../base/waiters.js'
-import type { Grant } from '../../core/grant.js'
-import type { ClaimSetLock } from '../../core/lock.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import { checkedInteger, termsOf, type AcquireOptions, type Terms } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
 import type { LimiterErrors } from '../limiter-errors.js'
 import { Permit } from '../permit.js'
 import { outcomeOf, type BoxPermits, type TryOutcome } from './box-permits.js'
-import { RETRY } from './pace.js'
+import { ConcurrencySemaphore, isOutage } from './concurrency-semaphore.js'
 import { ReservationClient, type ClientSource } from './reservation-client.js'
 
 /**
@@ -25,31 +14,23 @@ import { ReservationClient, type ClientSource } from './reservation-client.js'
  * different concurrencies, as during a deployment, each take their own parts, and none is refused.
  */
 const SEMAPHORE_SIZE = 1e9
-
 /**
- * A limiter with a concurrency: a semaphore of the box, followed by a limiter. Each caller first acquires a slot of the
- * semaphore, regardless of the number of its permits, and then waits for its permit of the rate limit. In the other
- * order, the permit would expire before a slot is available.
+ * A limiter with a concurrency: a semaphore, followed by a limiter. Each caller first acquires a slot of the semaphore,
+ * and then waits for its permit of the rate limit. In the other order, the permit would expire before a slot is
+ * available.
  */
 export class ConcurrencyLimiter implements BoxPermits {
   readonly #remote: ReservationClient
-  readonly #lock: ClaimSetLock
+  readonly #semaphore: ConcurrencySemaphore
   readonly #source: ClientSource
   readonly #errors: LimiterErrors
   #terms: BoxTerms
-  /** The slots of the callers that have one. */
-  readonly #slots: Grant[] = []
-  /** Number of callers that wait for a permit, with or without a slot. */
+  /** Number of callers that wait for a permit. */
   #callers = 0
-  /** Number of callers that wait for a slot, and of the permits that they want. */
-  #waiting = 0
-  #wanted = 0
   /** Number of permits in use. */
   #running = 0
   #closed: Error | undefined
   #refused = false
-  /** The timer of the next check whether the engine is unreachable, while callers wait for a slot. */
-  #lookout: Timer | undefined
   /** The newest try for a slot and a permit. */
   #lastTry: Promise<unknown> | undefined
   readonly #ended: (() => void)[] = []
@@ -61,7 +42,19 @@ export class ConcurrencyLimiter implements BoxPermits {
     this.#errors = errors
     this.#remote = new ReservationClient(source, terms, id, errors, (n, options) => this.acquire(n, options))
     const permits = Math.floor(SEMAPHORE_SIZE / terms.concurrency)
-    this.#lock = source.lock({ key: concurrencyKey(id), mode: 'permits', permits, max: SEMAPHORE_SIZE })
+    this.#semaphore = new ConcurrencySemaphore({
+      clock: source.clock,
+      lock: source.lock({ key: concurrencyKey(id), mode: 'permits', permits, max: SEMAPHORE_SIZE }),
+      lease: terms.lease,
+      errors,
+      late: (wait, holder) =>
+        this.outage
+          ? errors.unreachable(wait, this.outage)
+          : errors.timedOutInUse(wait, this.#terms.concurrency, holder),
+      waitsOn: terms.onUnavailable === 'closed',
+      failed: error => this.#failed(error),
+      look: () => this.#look(),
+    })
   }
 
   get outage(): Error | undefined {
@@ -81,7 +74,7 @@ export class ConcurrencyLimiter implements BoxPermits {
         const hasPlace = await this.#slot(n, terms, deadline)
         // Callers with a place in the queue keep it.
         const isFull = (): boolean => !hasPlace && this.#isFull
-        return this.#inUse(await this.#withSlot(this.#remote.acquireBy(n, terms, deadline, isFull)))
+        return this.#withSlot(this.#remote.acquireBy(n, terms, deadline, isFull))
       },
       () => this.#remote.acquireBy(n, terms, deadline, () => this.#isFull),
     )
@@ -107,16 +100,17 @@ export class ConcurrencyLimiter implements BoxPermits {
   }
 
   async #explainNow(n?: number): Promise<Explanation> {
-    return this.#explained(await this.#remote.explain(n, this.#wanted))
+    return this.#explained(await this.#remote.explain(n, this.#semaphore.permits))
   }
 
   /** Adds the state of the concurrency in this box. */
   #explained(explanation: Explanation): Explanation {
-    const isFull = this.#waiting > 0 || this.#slots.length >= this.#terms.concurrency
+    const { callers } = this.#semaphore
+    const isFull = callers > 0 || this.#semaphore.running >= this.#terms.concurrency
     return {
       ...explanation,
       waitsFor: isFull ? 'concurrency' : explanation.waitsFor,
-      place: explanation.place + this.#waiting,
+      place: explanation.place + callers,
       running: this.#running,
     }
   }
@@ -130,11 +124,12 @@ export class ConcurrencyLimiter implements BoxPermits {
   }
 
   isIdle(since: number): boolean {
-    return this.#callers === 0 && this.#slots.length === 0 && this.#remote.isIdle(since)
+    return this.#callers === 0 && this.#semaphore.blank && this.#remote.isIdle(since)
   }
 
   change(terms: BoxTerms): void {
     this.#terms = terms
+    this.#semaphore.refuseAbove(terms.maxPermits)
     this.#remote.change(terms)
   }
 
@@ -146,7 +141,7 @@ export class ConcurrencyLimiter implements BoxPermits {
   refuseAll(): void {
     const closed = this.#closed!
     this.#refused = true
-    this.#refuseSlots(closed)
+    this.#semaphore.refuseAll(closed)
     this.#remote.shut(closed)
     this.#remote.refuseAll()
     this.#notifyEnded()
@@ -182,18 +177,15 @@ export class ConcurrencyLimiter implements BoxPermits {
       const explanation = await this.#explainNow().catch(() => undefined)
       return { outcome: slot, explanation: explanation && { ...explanation, waitsFor: 'concurrency' } }
     }
-    const { outcome, explanation } = await this.#withSlot(this.#remote.decide())
-    const isRefused = outcome instanceof BusyError
-    if (isRefused) this.#releaseSlot()
-    return {
-      outcome: isRefused ? outcome : this.#inUse(outcome),
-      explanation: explanation && this.#explained(explanation),
-    }
+    const decision = this.#remote.decide()
+    const outcome = await outcomeOf(this.#withSlot(decision.then(permitOf)))
+    const { explanation } = await decision
+    return { outcome, explanation: explanation && this.#explained(explanation) }
   }
 
   /** Acquires a slot. @throws BusyError when none is available. */
   async #try(): Promise<void> {
-    if (!this.#isAwaited && (await this.#takeSlot()) === 'taken') return
+    if (await this.#semaphore.tryAcquire()) return
     if (this.outage) throw this.#errors.unreachable(0, this.outage)
     throw this.#errors.allInUse(this.#terms.concurrency)
   }
@@ -208,145 +200,56 @@ export class ConcurrencyLimiter implements BoxPermits {
       return false
     }
     while (this.#isFull) {
-      const outcome = await this.#takeSlot()
+      const outcome = await this.#semaphore.takeOrGive()
       if (outcome === 'taken') return false
       if (outcome === 'given') continue
       await this.#remote.settled()
       if (this.#isFull) throw this.#errors.queueFull(this.#terms.queue)
     }
-    await this.#waitForSlot(n, terms, deadline)
+    await this.#semaphore.acquire(n, terms, deadline)
     return true
-  }
-
-  /** Whether a caller waits for a slot that the engine has not granted. */
-  get #isAwaited(): boolean {
-    return this.#waiting > 0 && this.#lock.callers.waiting
   }
 
   /** Whether no further caller may wait. */
   get #isFull(): boolean {
-    return this.#waiting + this.#remote.waiting >= this.#terms.queue
+    return this.#semaphore.callers + this.#remote.waiting >= this.#terms.queue
   }
 
-  /** Takes a slot that is available now. Leaves it to the waiters if there are any. Rejects as `Lock.tryAcquire` does. */
-  async #takeSlot(): Promise<'taken' | 'given' | 'none'> {
-    const { lease } = this.#terms
-    // A request of its own: otherwise one that is under way for a waiter would count as if no slot were available.
-    const slot = await this.#lock.tryAcquire({ lease, ownRequest: true }).catch((error: unknown) => {
-      this.#failed(error)
-      throw error
-    })
-    if (!slot) return 'none'
-    const isFree = !this.#isAwaited
-    if (isFree) this.#slots.push(slot)
-    else this.#release(slot)
-    return isFree ? 'taken' : 'given'
-  }
-
-  /** Acquires a slot for a caller of `n` permits. @throws what `acquire` throws */
-  async #waitForSlot(n: number, { wait, signal, priority }: Terms, deadline: number): Promise<void> {
-    const { clock } = this.#source
-    // While the engine is unreachable, not every new caller sends a request.
-    const isAway = this.outage !== undefined && this.#terms.onUnavailable === 'closed'
-    let before = isAway && this.#waiting > 0 ? pause(RETRY, clock) : undefined
-    this.#waiting++
-    this.#wanted += n
-    this.#lookLater()
+  /** Returns a permit that also releases the slot. Without a permit, releases the slot at once. */
+  async #withSlot(permitted: Promise<Permit>): Promise<Permit> {
     try {
-      for (;;) {
-        if (this.#refused) throw this.#closed!
-        const left = Math.max(deadline - clock.now(), MIN_DELAY)
-        const { lease, onUnavailable } = this.#terms
-        const options = { wait: left, lease, renew: true, label: undefined, signal, priority, before }
-        try {
-          this.#slots.push(await this.#lock.acquireBy(options))
-          break
-        } catch (error) {
-          if (error instanceof AbortedError) throw this.#errors.aborted(signal!)
-          if (error instanceof TimedOutError) {
-            throw this.outage
-              ? this.#errors.unreachable(wait, this.outage)
-              : this.#errors.timedOutInUse(wait, this.#terms.concurrency, error.holder)
-          }
-          this.#failed(error)
-          if (!isOutage(error) || onUnavailable !== 'closed') throw error
-          // The caller keeps its place in the queue meanwhile.
-          before = pause(RETRY, clock)
-        }
-      }
-    } finally {
-      this.#waiting--
-      this.#wanted -= n
-      if (this.#waiting === 0) {
-        this.#lookout?.cancel()
-        this.#lookout = undefined
-      }
-    }
-    const { maxPermits } = this.#terms
-    if (n <= maxPermits) return
-    this.#releaseSlot()
-    throw this.#errors.lowered(maxPermits, n)
-  }
-
-  #releaseSlot(): void {
-    // A lost slot no longer counts in the engine, but the others do. So a lost one is released first. If none is lost,
-    // the index -1 takes the newest slot.
-    const lost = this.#slots.findIndex(slot => slot.expiresIn() === 0)
-    this.#release(this.#slots.splice(lost, 1)[0]!)
-  }
-
-  #release(slot: Grant): void {
-    // A slot that can't be released ends when its lease expires. A lost one has ended already.
-    slot.release().catch((error: unknown) => this.#failed(error))
-  }
-
-  /** Rejects the callers that wait for a slot. */
-  #refuseSlots(error: Error): void {
-    if (this.#waiting > 0) this.#lock.callers.failAll(error)
-  }
-
-  /** Releases the slot of a caller that gets an error instead of a permit. */
-  async #withSlot<T>(outcome: Promise<T>): Promise<T> {
-    try {
-      return await outcome
+      const permit = await permitted
+      this.#running++
+      return new Permit(
+        {
+          released: () => {
+            permit.release()
+            this.#running--
+            this.#semaphore.release()
+          },
+          unused: () => permit.refund(),
+        },
+        permit.n,
+      )
     } catch (error) {
-      this.#releaseSlot()
+      this.#semaphore.release()
       throw error
     }
   }
 
-  /** Returns a permit that also releases the slot. */
-  #inUse(permit: Permit): Permit {
-    this.#running++
-    const released = (): void => {
-      permit.release()
-      this.#running--
-      this.#releaseSlot()
-    }
-    return new Permit({ released, unused: () => permit.refund() }, permit.n)
-  }
-
-  /** Called when a request for a slot, or a release, has failed. */
-  #failed(error: unknown): void {
-    if (!isOutage(error)) return
+  #failed(error: Error): void {
     this.#remote.away(error)
     this.#moveSlotWaiters()
   }
 
-  /** Checks whether the engine is unreachable while callers wait for a slot, which do not notice it otherwise. */
-  #lookLater(): void {
-    const look = async (): Promise<void> => {
-      this.#lookout = undefined
-      this.#lookLater()
-      await this.#remote.look()
-      this.#moveSlotWaiters()
-    }
-    this.#lookout ??= this.#source.clock.after(RETRY, () => void look(), false)
+  async #look(): Promise<void> {
+    await this.#remote.look()
+    this.#moveSlotWaiters()
   }
 
   /** Lets waiters continue without a slot while the engine is unreachable. */
   #moveSlotWaiters(): void {
-    if (this.outage && this.#remote.usesFallback) this.#refuseSlots(this.outage)
+    if (this.outage && this.#remote.usesFallback) this.#semaphore.refuseAll(this.outage)
   }
 
   #notifyEnded(): void {
@@ -354,7 +257,8 @@ export class ConcurrencyLimiter implements BoxPermits {
   }
 }
 
-/** Whether an error means that the engine is unreachable. */
-function isOutage(error: unknown): error is UnavailableError | IndeterminateError {
-  return error instanceof UnavailableError || error instanceof IndeterminateError
+/** @throws BusyError when none is available. */
+function permitOf({ outcome }: TryOutcome): Permit {
+  if (outcome instanceof BusyError) throw outcome
+  return outcome
 }
