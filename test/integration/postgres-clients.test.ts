@@ -4,7 +4,7 @@ import pg from 'pg'
 import postgres from 'postgres'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { until } from '../../packages/conformance/src/time.js'
+import { timed, until } from '../../packages/conformance/src/time.js'
 import { open, type Box } from '../../src/index.js'
 import { failure } from '../support/failure.js'
 import { givenClients } from '../support/postgres/given-clients.js'
@@ -89,6 +89,20 @@ describe.each([
     expect(await last.mutex('key').run(() => 'done')).toBe('done')
     await last.close()
     await until('all connections have ended', async () => (await connections()) === 0)
+  })
+
+  test('have as many as they would have by themselves if the server is far', async () => {
+    await using network = await Proxy.start(server.address.port)
+    const url = address().replace(`:${server.address.port}`, `:${network.port}`)
+    const boxes = await Promise.all(Array.from({ length: 20 }, async () => kept(await openUrl(url))))
+    const round = (): Promise<unknown> =>
+      Promise.all(boxes.map((box, index) => box.mutex(`far ${index}`).run(() => undefined)))
+    await round()
+    network.delay = 100
+    await round()
+    // Two round trips of 200 ms. With only four connections, this would take five times as long.
+    expect(await timed(round)).toBeLessThan(1000)
+    network.delay = 0
   })
 })
 

@@ -1,5 +1,6 @@
 import { answered } from './answered.js'
 import type { Clock } from '../../../base/clock.js'
+import { SharedStatements } from './shared-statements.js'
 import { SqlError, type Listening, type Query, type SqlClient, type SqlStatements } from './sql-client.js'
 
 interface Subscriber {
@@ -15,6 +16,9 @@ interface Subscriber {
  */
 class SharedClient {
   readonly #client: SqlClient
+  readonly #statements: SharedStatements
+  /** Statements for all boxes. Those of a single box end when it is closed. */
+  readonly #ofAll: SqlStatements
   readonly #clock: Clock
   readonly #onClosed: () => void
   #boxes = 0
@@ -24,8 +28,11 @@ class SharedClient {
   /** The work that is running for all boxes that have asked for it. */
   #together: Promise<void> | undefined
 
-  constructor(client: SqlClient, clock: Clock, onClosed: () => void) {
+  /** @param make makes further clients like `client` */
+  constructor(client: SqlClient, make: () => Promise<SqlClient>, clock: Clock, onClosed: () => void) {
     this.#client = client
+    this.#statements = new SharedStatements(client, make, clock)
+    this.#ofAll = this.#over(work => this.#statements.run(this, work))
     this.#clock = clock
     this.#onClosed = onClosed
   }
@@ -33,34 +40,42 @@ class SharedClient {
   /** Returns the client for one more box; undefined if the last one has closed the connections. */
   use(): SqlClient | undefined {
     if (this.#isClosed) return undefined
-    this.#boxes++
+    this.#statements.boxes = ++this.#boxes
     let closed: Promise<void> | undefined
-    const unlessClosed = <T>(work: () => Promise<T>): Promise<T> =>
-      closed ? Promise.reject(lost('the box was closed')) : work()
+    const box = {}
     return {
-      name: this.#client.name,
-      query: (text, values) => unlessClosed(() => this.#client.query(text, values)),
-      run: text => unlessClosed(() => this.#client.run(text)),
-      ofAll: this.#client,
+      ...this.#over(work =>
+        closed ? Promise.reject(lost('the box was closed')) : this.#statements.run(box, work),
+      ),
+      ofAll: this.#ofAll,
       together: work => this.#doTogether(work),
       listen: (channel, onMessage, onLost) => this.#listen(channel, onMessage, onLost),
       close: () => (closed ??= this.#leave()),
     }
   }
 
+  #over(run: <T>(work: (client: SqlClient) => Promise<T>) => Promise<T>): SqlStatements {
+    return {
+      name: this.#client.name,
+      query: (text, values) => run(client => client.query(text, values)),
+      run: text => run(client => client.run(text)),
+    }
+  }
+
   #doTogether(work: (statements: SqlStatements) => Promise<void>): Promise<void> {
     if (this.#together) return this.#together
-    const done = work(this.#client)
+    const done = work(this.#ofAll)
     const over = (): unknown => (this.#together = undefined)
     done.then(over, over)
     return (this.#together = done)
   }
 
   async #leave(): Promise<void> {
-    if (--this.#boxes > 0) return
+    this.#statements.boxes = --this.#boxes
+    if (this.#boxes > 0) return
     this.#isClosed = true
     this.#onClosed()
-    await this.#client.close()
+    await this.#statements.close()
   }
 
   async #listen(channel: string, onMessage: Subscriber['onMessage'], onLost: () => void): Promise<Listening> {
@@ -190,7 +205,7 @@ export async function sharedClient(
     let making = shared.get(place)
     if (making === undefined) {
       const forget = (): unknown => shared.delete(place)
-      making = make().then(client => new SharedClient(client, clock, forget))
+      making = make().then(client => new SharedClient(client, make, clock, forget))
       shared.set(place, making)
       making.catch(forget)
     }
