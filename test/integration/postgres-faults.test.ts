@@ -35,7 +35,7 @@ test('a server that accepts no more connections causes a typed error, and connec
     /^UNAVAILABLE: could not open a box on postgres:.*: the server has too many connections$/,
   )
   const sharing = await Promise.all(Array.from({ length: 10 }, () => open(server.url)))
-  for (const each of sharing) await each.store('s').put('key', 1)
+  await Promise.all(sharing.map((each, index) => each.store('s').put(`key ${index}`, 1)))
   await Promise.all(sharing.map(each => each.close()))
   await held.release()
   for (const each of taken) if (each.status === 'fulfilled') each.value.release()

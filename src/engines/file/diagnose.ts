@@ -68,5 +68,11 @@ export async function diagnoseFile(url: string): Promise<Diagnosis> {
 /** The files that users other than the owner and the group can open. */
 function openToOthers(folder: string): string[] {
   const paths = FILES.map(file => join(folder, file))
-  return paths.filter(path => ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & OTHERS) !== 0)
+  return paths.filter(path => {
+    try {
+      return (statSync(path).mode & OTHERS) !== 0
+    } catch {
+      return false
+    }
+  })
 }
