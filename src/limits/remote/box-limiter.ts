@@ -120,6 +120,8 @@ const WHOLE = ''
 /** A limiter of a box, with those of its keys. */
 class Family {
   readonly byKey = new Map<string, BoxPermits>()
+  /** When `limiter` was last called for it: clock time. */
+  usedAt = 0
   terms: BoxTerms
 
   /** @param made the terms from the options; `setLimit` may have changed the current ones. */
@@ -147,7 +149,7 @@ export class BoxLimiters {
     checkKey('name', name)
     checkLength(name, undefined)
     const terms = boxTerms(options)
-    this.#family(name, terms)
+    this.#family(name, terms).usedAt = this.source.clock.now()
     return new LimiterOfBox({ limiters: this, name, terms, closed: undefined })
   }
 
@@ -224,10 +226,10 @@ export class BoxLimiters {
   }
 
   #sweep(since: number): void {
-    for (const [name, { byKey, made, terms }] of this.#families) {
+    for (const [name, { byKey, made, terms, usedAt }] of this.#families) {
       for (const [key, permits] of byKey) if (permits.isIdle(since)) byKey.delete(key)
       // A limiter with a changed limit is kept, because the options of its callers don't have that limit.
-      if (byKey.size === 0 && made === terms) this.#families.delete(name)
+      if (byKey.size === 0 && usedAt < since && made === terms) this.#families.delete(name)
     }
   }
 }
