@@ -38,8 +38,14 @@ async function lateBox(members: readonly RedisServer[]): Promise<Box> {
   return Box.join(await quorumEngine(members, { numbers }), systemClock)
 }
 
-/** Waits until all servers know the same holders. */
-async function agreed(prefix: string): Promise<void> {
+/** Waits until all servers know the same holders, and that the session listens. */
+async function agreed(prefix: string, listener?: string): Promise<void> {
+  const listened = async (server: RedisServer): Promise<boolean> =>
+    ((await server.command('PUBSUB', 'CHANNELS', `${prefix}*:${listener}`)) as unknown[]).length > 0
+  if (listener)
+    await until(`all servers know that ${listener} listens`, async () =>
+      (await Promise.all((await servers()).map(listened))).every(Boolean),
+    )
   const watching = await Promise.all((await servers()).map(({ url }) => open(`${url}?prefix=${prefix}`)))
   const given = async (box: Box): Promise<string> =>
     (await locks(box))
@@ -250,7 +256,7 @@ export const quorum: EngineFixture = {
     return {
       url,
       engine: () => openRedisQuorum(url),
-      settled: () => agreed(prefix),
+      settled: listener => agreed(prefix, listener),
       size: async () => recordsOf(await servers(), prefix),
       lockOutside: async key => {
         const majority = (await servers()).slice(1)

@@ -119,12 +119,17 @@ export class FaultInjectingEngine implements Engine {
     this.intercept = ({ type }, execute) => (types.includes(type) ? Promise.reject(error) : execute())
   }
 
+  /** Waits until all operations are answered. */
+  async answered(): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay)
+  }
+
   /**
    * Cuts the box off from the engine, as if its process had been stopped. It waits for operations under way first,
    * because the engine could still carry them out and grant a request later.
    */
   async freeze(): Promise<void> {
-    while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay)
+    await this.answered()
     this.intercept = () => new Promise(() => undefined)
     this.delivers = () => false
   }

@@ -94,9 +94,11 @@ export interface Place {
   /** Records that keep the values of all stores of the place. Left out if the engine keeps them. */
   readonly records?: Records
   /**
-   * Settles when all servers of the place know the holders. Left out if they know a holder when its grant is given.
+   * Settles when all servers of the place know the holders, and that this session listens to hints. Left out if they
+   * know a holder when its grant is given, and a listener when its request waits.
+   * @param listener a session that has waited
    */
-  settled?(): Promise<void>
+  settled?(listener?: string): Promise<void>
   /** Returns the number of records that the engine keeps: rows, keys, nodes. Left out if they cannot be counted. */
   size?(): Awaitable<number>
   /** Time for which the engine keeps an expired record, in milliseconds. Default: 0 */

@@ -51,8 +51,10 @@ export function waking(fixture: EngineFixture): void {
       const held = await other.mutex('practice').acquire()
       const asked = box.mutex('practice').acquire()
       await queued(other, 'practice', 1)
+      await engine.answered()
       await held.release()
       await (await asked).release()
+      await boxes.place.settled?.(box.session)
       engine.operations.length = 0
       return [box, engine]
     }
