@@ -319,7 +319,7 @@ export interface ReadOutcome {
 export type CommitOutcome =
   /** Written. The versions are in the order of the writes, 0 for a deletion. */
   | { readonly state: 'committed'; readonly versions: readonly number[] }
-  /** Not written: the guard is no longer held. */
+  /** Not written: the guard is no longer held. Comes before a conflict: an earlier execution may have released it. */
   | { readonly state: 'lost' }
   /** Not written: the key has another version. */
   | { readonly state: 'conflict'; readonly key: string; readonly found: Versioned }

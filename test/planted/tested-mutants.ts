@@ -372,6 +372,13 @@ export const testedMutants: readonly TestedMutant[] = [
     test: 'a request whose connection or session has ended may have been applied, unless it was not sent',
   },
   {
+    id: 'conflict-of-repeated-commit',
+    description: 'a commit that released its lock before counts as in conflict with a later change',
+    wrong: '',
+    ...inPackage('zookeeper', 'engine/values'),
+    test: 'a commit whose lock is gone reports that, and not the conflict with a later change',
+  },
+  {
     id: 'expired-session-not-sent',
     description: 'a request that was lost with its session counts as not sent',
     wrong: 'if (cause instanceof SessionExpiredError) return new UnavailableError(cause.message, context)',

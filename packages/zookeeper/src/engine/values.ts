@@ -64,6 +64,9 @@ export class Values {
       if (conflict) {
         // The cache may be older than a change that the caller knows of.
         if (attempt === 0) continue
+        // If an earlier execution of this commit has released the guard, a later change is no conflict.
+        // mutant: conflict-of-repeated-commit
+        if (guard && !(await isThere(client, guard))) return { state: 'lost' }
         return { state: 'conflict', key: conflict.key, found: versioned(known.get(conflict.key)!) }
       }
       // A caller that names the version of such data knows that it replaces them.
@@ -159,6 +162,12 @@ async function outcomeOf(transaction: Transaction): Promise<MultiOutcome | 'unkn
     if (error instanceof ConnectionLossError) return 'unknown'
     throw error
   }
+}
+
+/** Whether the nodes of a guard exist. */
+async function isThere(client: ZooKeeper, { paths }: GuardNodes): Promise<boolean> {
+  const stats = await Promise.all(paths.map(path => client.exists(path)))
+  return !stats.includes(undefined)
 }
 
 /** Whether a part was rejected because another client has changed a value that was read, or deleted a lock node. */

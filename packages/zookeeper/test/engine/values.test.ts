@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { systemClock, type ReadOutcome } from 'signalbox/engine'
+import { systemClock, type Commit, type ReadOutcome } from 'signalbox/engine'
 import { shiftWallClock } from '../../../conformance/src/wall-clock.js'
 import type { BoxContext } from '../../src/engine/box-context.js'
 import { NodePaths } from '../../src/engine/names.js'
@@ -26,6 +26,7 @@ class Tree {
   client(): ZooKeeper {
     const client = {
       sync: () => Promise.resolve(),
+      exists: (path: string) => Promise.resolve(this.#nodes.get(path)?.stat),
       getData: (path: string) => {
         const node = this.#nodes.get(path)
         return node
@@ -83,23 +84,27 @@ afterEach(() => shiftWallClock(0))
 function box() {
   const values = new Values({ place, paths, clock: systemClock, time: new ServerTime() } as BoxContext)
   const client = tree.client()
+  const operation = (key: string, value: string | undefined, ids: readonly string[]): Commit => ({
+    type: 'commit',
+    guard: undefined,
+    expect: [],
+    writes: [{ key, value }],
+    record: ids.map(id => ({ key, id })),
+    retention: 60 * MINUTE,
+    release: false,
+  })
   const commit = (key: string, value: string | undefined, ...ids: string[]) =>
+    values.commit(client, operation(key, value, ids), undefined)
+  /** Replaces the value of an absent key, under a lock with this node. */
+  const commitUnder = (path: string, key: string, value: string) =>
     values.commit(
       client,
-      {
-        type: 'commit',
-        guard: undefined,
-        expect: [],
-        writes: [{ key, value }],
-        record: ids.map(id => ({ key, id })),
-        retention: 60 * MINUTE,
-        release: false,
-      },
-      undefined,
+      { ...operation(key, value, []), expect: [{ key, version: 0 }] },
+      { paths: [path], release: true },
     )
   const read = (key: string, ...ids: string[]): Promise<ReadOutcome> =>
     values.read(client, { keys: [key], ids: ids.map(id => ({ key, id })) }, true)
-  return { commit, read }
+  return { commit, commitUnder, read }
 }
 
 for (const [way, jump] of [
@@ -145,4 +150,11 @@ test('an id is kept for its retention by the server’s clock, from the change o
   await one.commit('other', '2')
   expect((await one.read('key', 'id', 'second')).seen).toEqual([false, false])
   expect(tree.has('key')).toBe(false)
+})
+
+test('a commit whose lock is gone reports that, and not the conflict with a later change', async () => {
+  await box().commit('key', 'later')
+  await box().commit('lock', 'a node that exists')
+  expect(await box().commitUnder(paths.value('lock'), 'key', 'mine')).toMatchObject({ state: 'conflict' })
+  expect(await box().commitUnder(paths.value('gone'), 'key', 'mine')).toEqual({ state: 'lost' })
 })
