@@ -1,41 +1,8 @@
 import { onAbort } from './abort-task.js'
 import type { Clock, Timer } from './clock.js'
 import { Deadlines } from './deadlines.js'
-
-/** A caller in a queue. Kept small, because there may be a hundred thousand. */
-export class Waiter {
-  previous: Waiter | undefined
-  next: Waiter | undefined
-  /** Its place in the queue; undefined once it has left. */
-  rank: Rank | undefined
-  /** The limits on its wait, if any. */
-  waitLimit: WaitLimit | undefined
-
-  /** @param n the number of permits that it wants; 1 for a lock. */
-  constructor(readonly n: number) {}
-
-  get isQueued(): boolean {
-    return this.rank !== undefined
-  }
-}
-
-interface WaitLimit {
-  /** Maximum wait, in milliseconds; Infinity for none. */
-  readonly wait: number
-  readonly signal: AbortSignal | undefined
-  /** Clock time; Infinity for none. */
-  readonly deadline: number
-  readonly letGo: (() => void) | undefined
-}
-
-class Rank {
-  first: Waiter | undefined
-  last: Waiter | undefined
-  callers = 0
-  permits = 0
-
-  constructor(readonly priority: number) {}
-}
+import { Lane, type Counts, type Tenant, type Waiter } from './lane.js'
+import { Tenants, type WaitingTenant } from './tenants.js'
 
 export interface WaitersOwner<W extends Waiter> {
   /**
@@ -50,15 +17,18 @@ export interface WaitersOwner<W extends Waiter> {
 export const MIN_DELAY = 0.001
 
 /**
- * The queue of the local callers that wait for a lock or for permits: by priority, then in order of arrival. The costs
- * of entering and leaving do not depend on the place. There is one timer for all, for the earliest deadline or the
- * owner's next check. While callers wait, the timer keeps the process alive.
+ * The queue of the local callers that wait for a lock or for permits: by priority, then in order of arrival; if some
+ * have a tenant, the tenants take turns. The costs of entering and leaving do not depend on the place. There is one
+ * timer for all, for the earliest deadline or the owner's next check. While callers wait, the timer keeps the process
+ * alive.
  */
 export class Waiters<W extends Waiter> {
   readonly #clock: Clock
   readonly #owner: WaitersOwner<W>
-  /** The greatest priority first. There is always a rank; an empty one is the only one. */
-  readonly #ranks: Rank[] = [new Rank(0)]
+  /** The waiters without a tenant. */
+  readonly #lane = new Lane()
+  /** All waiters; undefined unless one of them has come with a tenant. */
+  #tenants: Tenants | undefined
   #deadlines: Deadlines<W> | undefined
   /** Number of waiters with a deadline or a signal. */
   #limited = 0
@@ -77,44 +47,64 @@ export class Waiters<W extends Waiter> {
   }
 
   get first(): W | undefined {
-    return this.#ranks[0]!.first as W | undefined
+    return (this.#tenants ?? this.#lane).first as W | undefined
   }
 
-  after({ next, rank }: W): W | undefined {
-    return (next ?? this.#ranks[this.#ranks.indexOf(rank!) + 1]?.first) as W | undefined
+  /** The waiter that has its turn after `place` others. */
+  at(place: number): W | undefined {
+    if (place === 0) return this.first
+    for (const waiter of this) if (place-- === 0) return waiter
+    return undefined
   }
 
-  /** All waiters, in the order of their turns. The loop may remove the current waiter. */
+  /** Whether a waiter has come with a tenant since the queue was empty. */
+  get hasTenants(): boolean {
+    return this.#tenants !== undefined
+  }
+
+  /** All waiters, in the order of their turns. The loop must not add or remove any. */
   *[Symbol.iterator](): Generator<W, void, void> {
-    for (const rank of [...this.#ranks]) {
-      for (let waiter = rank.first; waiter;) {
-        const { next } = waiter
-        yield waiter as W
-        waiter = next
-      }
+    if (this.#tenants) {
+      yield* this.#tenants as Iterable<W>
+      return
     }
+    for (let waiter = this.#lane.first; waiter; waiter = this.#lane.after(waiter)) yield waiter as W
   }
 
-  /** The number of waiters ahead of a new caller, and of the permits that they want. */
-  before(priority: number): { readonly callers: number; readonly permits: number } {
-    let callers = 0
-    let permits = 0
-    for (const rank of this.#ranks) {
-      if (rank.priority < priority) break
-      callers += rank.callers
-      permits += rank.permits
-    }
-    return { callers, permits }
+  /**
+   * Counts the waiters ahead of a new caller; with tenants, perhaps too few.
+   * @param n number of permits that it wants.
+   */
+  before(priority: number, tenant?: Tenant, n = 1): Counts {
+    if (tenant && this.callers > 0) this.#tenants ??= new Tenants(this.#lane)
+    return this.#tenants?.before(tenant, priority, n) ?? this.#lane.before(priority)
   }
 
-  add(waiter: W, priority = 0): void {
-    const rank = this.#rank(priority)
-    waiter.rank = rank
-    waiter.previous = rank.last
-    if (rank.last) rank.last.next = waiter
-    else rank.first = waiter
-    rank.last = waiter
-    this.#count(rank, waiter, 1)
+  /**
+   * The tenants and groups with waiters, and their weights; undefined without tenants.
+   * @param max maximum number; the others are one without a name.
+   */
+  waitingTenants(max: number): WaitingTenant[] | undefined {
+    return this.#tenants?.waiting(max)
+  }
+
+  /** Counts the waiters ahead of a new caller that comes after all others of its tenant. */
+  beforeLast(tenant: Tenant | undefined, n: number): Counts {
+    return this.before(-Infinity, tenant, n)
+  }
+
+  /** Number of waiters of a tenant. */
+  callersOf(tenant: Tenant): number {
+    return this.#tenants?.callersOf(tenant) ?? 0
+  }
+
+  add(waiter: W, priority = 0, tenant?: Tenant): void {
+    if (tenant) this.#tenants ??= new Tenants(this.#lane)
+    const lane = this.#tenants?.laneOf(tenant) ?? this.#lane
+    lane.add(waiter, priority)
+    this.callers++
+    this.permits += waiter.n
+    this.#tenants?.changed(lane)
   }
 
   /**
@@ -130,16 +120,20 @@ export class Waiters<W extends Waiter> {
     if (deadline !== Infinity) (this.#deadlines ??= new Deadlines()).add(waiter)
   }
 
+  /** Removes a waiter that gets its permits. */
+  take(waiter: W): void {
+    this.#tenants?.took(waiter.rank!.lane, waiter.n)
+    this.remove(waiter)
+  }
+
   remove(waiter: W): void {
-    const rank = waiter.rank!
-    const { previous, next, waitLimit } = waiter
-    if (previous) previous.next = next
-    else rank.first = next
-    if (next) next.previous = previous
-    else rank.last = previous
-    waiter.previous = waiter.next = waiter.rank = undefined
-    this.#count(rank, waiter, -1)
-    if (!rank.first && this.#ranks.length > 1) this.#ranks.splice(this.#ranks.indexOf(rank), 1)
+    const { rank, waitLimit } = waiter
+    const { lane } = rank!
+    lane.remove(waiter)
+    this.callers--
+    this.permits -= waiter.n
+    this.#tenants?.changed(lane)
+    if (this.callers === 0) this.#tenants = undefined
     if (waitLimit) {
       waitLimit.letGo?.()
       if (waitLimit.deadline !== Infinity) this.#deadlines!.left()
@@ -168,25 +162,6 @@ export class Waiters<W extends Waiter> {
 
   get mostUrgent(): W | undefined {
     return this.#deadlines?.first()
-  }
-
-  #rank(priority: number): Rank {
-    const first = this.#ranks[0]!
-    if (first.priority === priority) return first
-    const rank = new Rank(priority)
-    if (this.callers === 0) return (this.#ranks[0] = rank)
-    const index = this.#ranks.findIndex(other => other.priority <= priority)
-    const found = this.#ranks[index]
-    if (found?.priority === priority) return found
-    this.#ranks.splice(index === -1 ? this.#ranks.length : index, 0, rank)
-    return rank
-  }
-
-  #count(rank: Rank, { n }: Waiter, sign: 1 | -1): void {
-    rank.callers += sign
-    rank.permits += sign * n
-    this.callers += sign
-    this.permits += sign * n
   }
 
   #setTimer(now?: number): void {

@@ -244,9 +244,7 @@ export class LocalQueue implements LeaseCallers, RequestOwner, WaitersOwner<Lock
 
   /** The first waiter without a request. There must be one. */
   #firstUnasked(): LockWaiter {
-    let waiter = this.first!
-    for (let asked = this.#requests.size; asked > 0; asked--) waiter = this.#waiters.after(waiter)!
-    return waiter
+    return this.#waiters.at(this.#requests.size)!
   }
 
   /** Sends the request of waiters that had to await something first, unless the box refuses requests by now. */

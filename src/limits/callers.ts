@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.js'
-import { Waiter, Waiters, type WaitersOwner } from '../base/waiters.js'
+import { Waiter } from '../base/lane.js'
+import { Waiters, type WaitersOwner } from '../base/waiters.js'
 import type { Terms } from './limit-options.js'
 import type { LimiterErrors } from './limiter-errors.js'
 import type { Permit } from './permit.js'
@@ -50,14 +51,15 @@ export class Callers<T = Permit> implements WaitersOwner<PermitWaiter<T>> {
    * Adds a waiter to the queue. As for `Waiters.limit`, the caller then sets a timer.
    * @param deadline the end of the wait: clock time.
    */
-  enter(waiter: PermitWaiter<T>, { wait, signal, priority }: Terms, deadline: number): void {
-    this.queue.add(waiter, priority)
+  enter(waiter: PermitWaiter<T>, { wait, signal, priority, tenant }: Terms, deadline: number): void {
+    this.queue.add(waiter, priority, tenant)
     this.queue.limit(waiter, wait, deadline, signal)
   }
 
-  /** Removes a waiter, which gets its permits, or waits elsewhere. */
-  leave(waiter: PermitWaiter<T>): void {
-    this.queue.remove(waiter)
+  /** Removes a waiter, which waits elsewhere, or no more. @param isServed whether it gets its permits. */
+  leave(waiter: PermitWaiter<T>, isServed = false): void {
+    if (isServed) this.queue.take(waiter)
+    else this.queue.remove(waiter)
     if (this.queue.first) return
     for (const notify of this.#ended.splice(0)) notify()
   }
@@ -71,13 +73,13 @@ export class Callers<T = Permit> implements WaitersOwner<PermitWaiter<T>> {
 
   /** Rejects the waiters that want more permits than can ever be granted together. */
   refuseAbove(max: number): void {
-    for (const waiter of this.queue) {
+    for (const waiter of [...this.queue]) {
       if (waiter.n > max) this.refuse(waiter, this.#errors.lowered(max, waiter.n))
     }
   }
 
   refuseAll(error: Error): void {
-    for (const waiter of this.queue) this.refuse(waiter, error)
+    for (const waiter of [...this.queue]) this.refuse(waiter, error)
   }
 
   /** Rejects the waiters whose deadline was before this time. @param outage the error if the engine is unreachable. */

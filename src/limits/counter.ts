@@ -7,8 +7,9 @@ export interface Rules {
   windows: readonly Window[]
   /** Maximum number of permits in use. */
   readonly concurrency: number
-  /** Maximum number of waiting callers. */
+  /** Maximum number of waiting callers, and of those of a tenant. */
   readonly queue: number
+  readonly tenantQueue: number
 }
 
 /** Permits that were taken in one step. */

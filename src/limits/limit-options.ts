@@ -1,7 +1,8 @@
 import type { Clock } from '../base/clock.js'
 import { milliseconds, type Duration } from '../base/duration.js'
 import { InvalidArgumentError, shown } from '../base/errors.js'
-import { checkOptions, checkSignal, checkTimeZone, spelledZone } from '../base/options.js'
+import type { Tenant } from '../base/lane.js'
+import { checkKey, checkOptions, checkSignal, checkTimeZone, spelledZone } from '../base/options.js'
 import { DAY } from '../engine/limits/calendar-periods.js'
 import { windowOf, type Limit } from '../engine/limits/definition.js'
 import type { Rules } from './counter.js'
@@ -29,6 +30,8 @@ interface CommonOptions {
   concurrency?: number | undefined
   /** Maximum number of waiting callers; default: no maximum. Further ones get a BusyError. */
   queue?: number | undefined
+  /** The same for each tenant. */
+  tenantQueue?: number | undefined
   /** The clock; default: the system's. With a VirtualClock, a test controls the time. */
   clock?: Clock | undefined
 }
@@ -55,6 +58,7 @@ export interface CheckedOptions {
   readonly concurrency: number
   /** Infinity for no maximum. */
   readonly queue: number
+  readonly tenantQueue: number
 }
 
 /** Options of a request for permits. */
@@ -63,15 +67,28 @@ export interface AcquireOptions {
   wait?: Duration | undefined
   /** Aborts the wait. It has no effect on a permit. */
   signal?: AbortSignal | undefined
-  /** An integer; waiters with a greater one come first. Default 0. */
+  /** An integer; waiters with a greater one come first, among those of its tenant. Default 0. */
   priority?: number | undefined
+  /**
+   * On whose behalf it is called. While callers of several tenants wait, the tenants take turns, so that each gets
+   * permits in proportion to its weight. Callers without a tenant count as those of one more tenant.
+   */
+  tenant?: string | undefined
+  /** The weight of the tenant, from 0.001 to 1,000, until a caller of this tenant has another one. Default 1. */
+  weight?: number | undefined
+  /** The tenants of a group share the turns of one tenant with a weight of 1. */
+  group?: string | undefined
 }
+
+/** The options of a request about its tenant. */
+export type TenantOptions = Pick<AcquireOptions, 'tenant' | 'weight' | 'group'>
 
 /** The checked options of a request for permits. */
 export interface Terms {
   readonly wait: number
   readonly signal: AbortSignal | undefined
   readonly priority: number
+  readonly tenant: Tenant | undefined
 }
 
 const MAX_PERMITS = 1e9
@@ -81,13 +98,16 @@ const PER_BOUNDS = { min: 1, max: LEAP_YEAR }
 const JITTER_BOUNDS = { min: 0, max: DAY }
 export const WAIT_BOUNDS = { min: 0, max: Infinity }
 const MAX_PRIORITY = 1e6
+const MIN_WEIGHT = 0.001
+const MAX_WEIGHT = 1000
 
 const LIMIT_NAMES = ['limit', 'per', 'window', 'timeZone'] as const
-const COMMON_NAMES = ['jitter', 'concurrency', 'queue', 'clock']
-const ACQUIRE_NAMES = ['wait', 'signal', 'priority']
+const COMMON_NAMES = ['jitter', 'concurrency', 'queue', 'tenantQueue', 'clock']
+const TENANT_NAMES = ['tenant', 'weight', 'group']
+const ACQUIRE_NAMES = ['wait', 'signal', 'priority', ...TENANT_NAMES]
 const WINDOWS = ['sliding', 'calendar', 'smooth']
 
-const NO_TERMS: Terms = { wait: Infinity, signal: undefined, priority: 0 }
+const NO_TERMS: Terms = { wait: Infinity, signal: undefined, priority: 0, tenant: undefined }
 
 /**
  * Checks the options of a limiter.
@@ -101,7 +121,7 @@ export function checkedOptions(
 ): CheckedOptions {
   checkOptions(options, ['limits', ...LIMIT_NAMES, ...names], `{ limit: 10, per: '1m' }`)
   // An option of one limit whose value is undefined counts as absent.
-  const { limits, jitter = 0, concurrency, queue, ...one } = options
+  const { limits, jitter = 0, concurrency, queue, tenantQueue, ...one } = options
   const beside = limits && LIMIT_NAMES.find(name => one[name] !== undefined)
   if (beside) {
     throw new InvalidArgumentError(
@@ -115,12 +135,14 @@ export function checkedOptions(
     concurrency:
       concurrency === undefined ? Infinity : checkedInteger('concurrency', concurrency, 1, maxConcurrency),
     queue: queue === undefined ? Infinity : checkedInteger('queue', queue, 0, MAX_PERMITS),
+    tenantQueue:
+      tenantQueue === undefined ? Infinity : checkedInteger('tenantQueue', tenantQueue, 0, MAX_PERMITS),
   }
 }
 
 /** The rules of a limiter of this process. */
-export function rulesOf({ limits, jitter, concurrency, queue }: CheckedOptions): Rules {
-  return { windows: limits.map(limit => windowOf(limit, jitter)), concurrency, queue }
+export function rulesOf({ limits, jitter, concurrency, queue, tenantQueue }: CheckedOptions): Rules {
+  return { windows: limits.map(limit => windowOf(limit, jitter)), concurrency, queue, tenantQueue }
 }
 
 /**
@@ -193,7 +215,36 @@ export function termsOf(options: AcquireOptions | undefined): Terms {
     wait: milliseconds('wait', wait, WAIT_BOUNDS),
     signal,
     priority: checkedInteger('priority', priority, -MAX_PRIORITY, MAX_PRIORITY),
+    tenant: checkedTenant(options),
   }
+}
+
+/** Returns the options of a request with these terms. @param wait milliseconds. */
+export function optionsOf({ signal, priority, tenant }: Terms, wait: number): AcquireOptions {
+  return { wait, signal, priority, tenant: tenant?.name, weight: tenant?.weight, group: tenant?.group }
+}
+
+/** Checks the options about a tenant, and no others. @throws InvalidArgumentError */
+export function tenantOf(options: TenantOptions | undefined): Tenant | undefined {
+  if (options === undefined) return undefined
+  checkOptions(options, TENANT_NAMES, `{ tenant: 'acme' }`)
+  return checkedTenant(options)
+}
+
+function checkedTenant({ tenant: name, weight = 1, group }: TenantOptions): Tenant | undefined {
+  if (name === undefined) {
+    const beside = [weight !== 1 && 'weight', group !== undefined && 'group'].find(Boolean)
+    if (beside) throw new InvalidArgumentError(`${beside} needs tenant`)
+    return undefined
+  }
+  checkKey('tenant', name)
+  if (group !== undefined) checkKey('group', group)
+  if (typeof weight !== 'number' || !(weight >= MIN_WEIGHT && weight <= MAX_WEIGHT)) {
+    throw new InvalidArgumentError(
+      `weight must be a number from ${MIN_WEIGHT} to ${MAX_WEIGHT}, not ${shown(weight)}`,
+    )
+  }
+  return { name, weight, group }
 }
 
 /** @throws InvalidArgumentError unless the value is one of these. */

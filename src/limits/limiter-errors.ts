@@ -1,4 +1,6 @@
+import type { Tenant } from '../base/lane.js'
 import { holderText } from '../core/lock-errors.js'
+import type { Rules } from './counter.js'
 import {
   AbortedError,
   BusyError,
@@ -9,6 +11,9 @@ import {
   type ErrorContext,
   type Holder,
 } from '../base/errors.js'
+
+/** Maximum numbers of waiting callers. */
+type QueueLimits = Pick<Rules, 'queue' | 'tenantQueue'>
 
 /** Creates the errors about the permits of one limiter, or of one of its keys. */
 export class LimiterErrors {
@@ -32,9 +37,21 @@ export class LimiterErrors {
     return this.#busy(`: its concurrency is ${concurrency}, and all are in use`)
   }
 
-  /** The error of a caller that may not wait, because the queue is full. @param callers number of waiting callers. */
-  queueFull(callers: number): BusyError {
-    return this.#busy(`, and ${callersAre(callers)} waiting, the maximum of its queue`)
+  /**
+   * Returns the error of a caller that may not wait, because too many do; undefined if it may.
+   * @param callers number of waiting callers. @param ofTenant number of those of its tenant.
+   */
+  queueFull(
+    { queue, tenantQueue }: QueueLimits,
+    callers: number,
+    tenant: Tenant | undefined,
+    ofTenant: number,
+  ): BusyError | undefined {
+    if (callers >= queue) return this.#busy(`, and ${callersAre(queue)} waiting, the maximum of its queue`)
+    if (!tenant || ofTenant < tenantQueue) return undefined
+    return this.#busy(
+      `, and ${callersAre(tenantQueue)} waiting for tenant ${tenant.name}, the maximum of its tenantQueue`,
+    )
   }
 
   aborted({ reason: cause }: AbortSignal): AbortedError {

@@ -1,4 +1,4 @@
-import type { AcquireOptions } from './limit-options.js'
+import type { AcquireOptions, TenantOptions } from './limit-options.js'
 import type { Permit } from './permit.js'
 import type { Explained } from '../engine/limits/reservation.js'
 import type { LimitReport } from '../engine/limits/window.js'
@@ -9,7 +9,7 @@ export interface Explanation {
   readonly waitsFor: 'nothing' | 'limit' | 'concurrency' | 'pause'
   /** The limit in `limits` that delays the caller the longest; undefined if none does. */
   readonly binding: LimitReport | undefined
-  /** Number of callers ahead of it. */
+  /** Number of callers ahead of it. With tenants, perhaps too small if some callers want several permits each. */
   readonly place: number
   /** Milliseconds until its turn, if no waiter ahead gives up. Permits in use may be released sooner or later. */
   readonly readyIn: number
@@ -58,7 +58,8 @@ export interface Limiter {
    */
   decide(): Decision
   /**
-   * Waits for its turn, and returns a permit for `n` calls. Callers are served by priority, then in call order.
+   * Waits for its turn, and returns a permit for `n` calls. Callers are served by priority, then in call order; if they
+   * have tenants, the tenants take turns.
    * @throws TimedOutError when `wait` has passed, or at once if the permit can't be available by then (BusyError for a
    * wait of 0); BusyError when too many callers wait; AbortedError, InvalidArgumentError, ClosedError
    */
@@ -69,10 +70,10 @@ export interface Limiter {
    */
   run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T>
   /**
-   * Returns the state of the limiter for a caller that would request `n` permits now.
+   * Returns the state of the limiter for a caller that would request `n` permits now, on behalf of this tenant.
    * @throws InvalidArgumentError
    */
-  explain(n?: number): Explanation
+  explain(n?: number, tenant?: TenantOptions): Explanation
   /**
    * Grants no permit before this time, for example a time that a service has sent. Callers keep waiting. Of several
    * times, the latest applies.

@@ -147,6 +147,19 @@ export function concurrency(fixture: EngineFixture): void {
       }
     })
 
+    test('tenants take turns with the shares of a box', async boxes => {
+      const box = await boxes.open()
+      const limiter = limiterOf(box, { concurrency: 1 })
+      const held = await limiter.acquire()
+      const order: string[] = []
+      const calls = ['flood', 'flood', 'flood', 'flood', 'other'].map(tenant =>
+        limiter.run(() => void order.push(tenant), 1, { tenant }),
+      )
+      held.release()
+      await Promise.all(calls)
+      assert.deepEqual(order, ['flood', 'other', 'flood', 'flood', 'flood'])
+    })
+
     test('other boxes can use the shares of a closed box and of a revoked session', async boxes => {
       const [one, other, third] = (await boxes.several(3)) as [Box, Box, Box]
       const options = { concurrency: 2 }

@@ -307,6 +307,33 @@ export function limits(fixture: EngineFixture): void {
       await ended
     })
 
+    test('the engine reports which part of all tenants that wait a process has', async boxes => {
+      const other = await boxes.open()
+      const [box, engine] = await boxes.withFaults()
+      let reported: unknown
+      engine.interceptReserve = async (request, execute) => {
+        const answer = await execute()
+        const { contenders, processes } = answer.reserved
+        const names = request.tenants?.map(({ name, weight }, index) =>
+          [name, weight, processes?.[index]].join(' '),
+        )
+        reported = [contenders, names?.sort()]
+        return answer
+      }
+      const controller = new AbortController()
+      const { signal } = controller
+      const wait = (it: Box, tenant: string, weight = 1): Promise<unknown> =>
+        it.limiter('api', { limit: 1, per: '1m' }).acquire(1, { tenant, weight, signal })
+      await other.limiter('api', { limit: 1, per: '1m' }).acquire()
+      const waiting = [wait(other, 'a'), wait(other, 'b'), wait(box, 'a'), wait(box, 'c', 2)]
+      const ended = Promise.allSettled(waiting)
+      // Half of a, and c with its weight of 2, of a total of 4.
+      const expected = JSON.stringify([1.6, ['tenant a 1 2', 'tenant c 2 1']])
+      await until('all tenants are counted', () => JSON.stringify(reported) === expected)
+      controller.abort()
+      await ended
+    })
+
     test('a pause holds back every box, also a caller with a reservation', async boxes => {
       const [one, other] = await boxes.pair()
       // Longer than a loaded machine stalls: the pause has to come before the permit.
@@ -518,7 +545,7 @@ export function limits(fixture: EngineFixture): void {
       for (const options of wrong)
         assert.throws(() => box.limiter('api', options as never), InvalidArgumentError)
       assert.throws(() => box.limiter('', { limit: 2, per: 1000 }), InvalidArgumentError)
-      const known = 'jitter, concurrency, lease, queue, batch, onUnavailable, shares'
+      const known = 'jitter, concurrency, lease, queue, tenantQueue, batch, onUnavailable, shares'
       const both = { limit: 1, per: '1s', limits: [{ limit: 1, per: '1s' }] }
       assert.throws(
         () => box.limiter('api', both as never),

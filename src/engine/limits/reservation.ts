@@ -10,6 +10,11 @@ export interface ReservePermits {
   readonly windows: readonly WindowDefinition[]
   /** In the order in which they are served. */
   readonly units: readonly Unit[]
+  /**
+   * The tenants whose callers wait in this process; left out if none has a tenant. Processes share the permits by the
+   * weights of the tenants that wait in them.
+   */
+  readonly tenants?: readonly WaitingTenant[] | undefined
   /** Maximum time ahead for a reservation, in milliseconds. If it is too short for a unit, no later unit gets any. */
   readonly horizon: number
   /** Minimum time for which each permit must be usable, in milliseconds. The limits may require a longer one. */
@@ -22,6 +27,13 @@ export interface ReservePermits {
   readonly pause: number | undefined
   /** Number of permits to explain, and number of permits ahead of them; undefined for no explanation. */
   readonly explain: { readonly n: number; readonly ahead: number } | undefined
+}
+
+/** A tenant, or a group of tenants, with callers that wait in a process. */
+export interface WaitingTenant {
+  /** The same in all processes, perhaps shortened. Empty for the callers of a process that have no tenant. */
+  readonly name: string
+  readonly weight: number
 }
 
 /** Permits that are requested for one instant. */
@@ -66,9 +78,15 @@ export interface Reserved {
   readonly fadesAt: number
   /**
    * Number of processes, including this one, that had to wait for a permit in the last seconds; 0 if this one gets all
-   * its permits at once.
+   * its permits at once. With tenants, the weights of all tenants that wait, in relation to the part of them that this
+   * process has. If a tenant waits in several processes, each has an equal part of its weight.
    */
   readonly contenders: number
+  /**
+   * For each of the tenants in the request, the number of processes in which it waits; undefined without tenants, and if
+   * this process need not wait.
+   */
+  readonly processes?: readonly number[] | undefined
   readonly explained: Explained | undefined
 }
 

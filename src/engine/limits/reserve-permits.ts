@@ -8,6 +8,7 @@ import type {
   Reserved,
   ReturnedPermits,
   Unit,
+  WaitingTenant,
 } from './reservation.js'
 import { limitReport, type Window } from './window.js'
 
@@ -22,6 +23,8 @@ export interface LimiterState {
   askedAt: number
   /** When each process last had to wait for a permit, by session. */
   contenders?: Record<string, number>
+  /** The tenants of these processes, by session: names and weights, alternating. Left out for one without tenants. */
+  tenants?: Record<string, TenantList>
   /**
    * Permits that were returned while other processes have later instants: for each, its number, its instant, and from
    * when it can be used, the earliest instant first. They count until their instant has passed, and the next process
@@ -29,6 +32,9 @@ export interface LimiterState {
    */
   spare?: number[]
 }
+
+/** Names and weights of tenants, alternating. */
+type TenantList = readonly (string | number)[]
 
 /** The state of one limit. */
 interface WindowRecord {
@@ -69,6 +75,10 @@ const FIELDS = 3
 export const CONTENDS = 3000
 /** Maximum number of known processes. With more, each assumes that there are this many. */
 const MAX_CONTENDERS = 100
+/** The tenants of a process without tenants. */
+const NOBODY: TenantList = ['', 1]
+/** Parts of a contender. */
+const PRECISION = 1e6
 /** Maximum number of rounds in the search for an instant that keeps all limits. */
 const MAX_ROUNDS = 8
 /** Parts of a millisecond. They are fine enough, and keep sums of both clocks exact. */
@@ -135,8 +145,11 @@ class ReservationDecision {
   readonly #fadesAt: number
   readonly #spare: number[]
   readonly #session: string
+  readonly #tenants: readonly WaitingTenant[] | undefined
   /** The number of processes that wait for a permit; 0 when this one need not wait. */
   #contenders = 0
+  /** For each tenant of this process, the number of processes in which it waits. */
+  #processes: readonly number[] | undefined
   /** Time from its instant for which a permit can be used, in milliseconds. */
   readonly #hold: number
   /** Time before its instant for which it can be used: the excess of the requested hold over that of the limits. */
@@ -144,9 +157,11 @@ class ReservationDecision {
   /** Permits that were reserved for a later instant than this keep all limits. */
   readonly #firm: number
 
-  constructor(state: LimiterState, { windows, hold, session }: ReservePermits, now: number, wall: number) {
+  constructor(state: LimiterState, request: ReservePermits, now: number, wall: number) {
+    const { windows, hold, session, tenants } = request
     this.#state = state
     this.#session = session
+    this.#tenants = tenants
     this.#now = now
     this.#offset = Math.floor((wall - now) * FRACTION) / FRACTION
     this.#spare = state.spare ??= []
@@ -231,7 +246,33 @@ class ReservationDecision {
     const contenders = Object.fromEntries(known.filter(([, seenAt]) => this.#now - seenAt <= CONTENDS))
     if (Object.keys(contenders).length < MAX_CONTENDERS) contenders[this.#session] = this.#now
     this.#state.contenders = contenders
-    return Object.keys(contenders).length
+    const count = Object.keys(contenders).length
+    return this.#tenants || this.#state.tenants ? this.#contendAmongTenants(contenders) : count
+  }
+
+  /** Records the tenants of the process. Returns the weights of all tenants in relation to those of this process. */
+  #contendAmongTenants(contenders: Readonly<Record<string, number>>): number {
+    const own = this.#tenants?.flatMap(({ name, weight }) => [name, weight])
+    const before = Object.entries(this.#state.tenants ?? {})
+    const others = before.filter(([session]) => session in contenders && session !== this.#session)
+    const isKnown = own !== undefined && this.#session in contenders
+    const tenants = Object.fromEntries(isKnown ? [...others, [this.#session, own]] : others)
+    this.#state.tenants = tenants
+    if (Object.keys(tenants).length === 0) delete this.#state.tenants
+    const processes = new Map<string, number>()
+    for (const list of [...others.map(([, list]) => list), own ?? []]) {
+      for (const [name] of pairsOf(list)) processes.set(name, (processes.get(name) ?? 0) + 1)
+    }
+    const weightOf = (list: TenantList): number =>
+      pairsOf(list).reduce(
+        (sum, [name, weight]) => sum + weight / (name === '' ? 1 : processes.get(name)!),
+        0,
+      )
+    this.#processes = this.#tenants?.map(({ name }) => (name === '' ? 1 : processes.get(name)!))
+    const part = weightOf(own ?? NOBODY)
+    const sessions = Object.keys(contenders).filter(session => session !== this.#session)
+    const all = sessions.reduce((sum, session) => sum + weightOf(tenants[session] ?? NOBODY), part)
+    return Math.round((all / part) * PRECISION) / PRECISION
   }
 
   /** Counts permits that can be used from this moment on, and returns their instant. */
@@ -255,6 +296,7 @@ class ReservationDecision {
       pausedUntil: this.#state.pausedUntil,
       fadesAt: this.#fadesAt,
       contenders: this.#contenders,
+      processes: this.#processes,
       explained: explain && this.#explained(explain),
     }
   }
@@ -341,6 +383,7 @@ class ReservationDecision {
     // It is not known which of the spares have passed.
     this.#spare.length = 0
     delete state.contenders
+    delete state.tenants
     for (const record of state.records) record.seen = Math.min(record.seen, this.#now)
   }
 
@@ -407,6 +450,12 @@ class ReservationDecision {
     }
     return this.#earliest(n, left)
   }
+}
+
+function pairsOf(list: TenantList): (readonly [name: string, weight: number])[] {
+  return list.flatMap((name, place) =>
+    place % 2 === 0 ? [[name as string, list[place + 1] as number] as const] : [],
+  )
 }
 
 /** The instant of permits that can be used from a moment on, rounded so that they can't be used earlier. */

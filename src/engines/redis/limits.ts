@@ -80,7 +80,7 @@ export class RedisLimits {
 
 /** The code's arguments. @param wall approximate milliseconds since 1970. */
 export function limitArguments(call: number, request: ReservePermits, wall: number): string[] {
-  const { session, windows, units, returns, horizon, hold, pause, explain } = request
+  const { session, windows, units, returns, tenants = [], horizon, hold, pause, explain } = request
   const args = [
     session,
     String(call),
@@ -99,6 +99,8 @@ export function limitArguments(call: number, request: ReservePermits, wall: numb
   }
   args.push(String(returns.length))
   for (const { n, at, from } of returns) args.push(text(n), text(at), text(from))
+  args.push(String(tenants.length))
+  for (const { name, weight } of tenants) args.push(name, String(weight))
   const runs = runsOf(units)
   args.push(String(runs.length))
   for (const [count, { n, more, within }] of runs) args.push(String(count), text(n), text(more), text(within))
@@ -122,15 +124,17 @@ function isSame(one: Unit, other: Unit): boolean {
 
 /** Parses the answer; undefined if the server's time is outside of the days that were sent. */
 export function reservedOf(answer: Reply, { windows, explain }: ReservePermits): Reserved | undefined {
-  const [now, hold, pausedUntil, flat, explained, contenders = 0, fadesAt = 'inf'] = answer as readonly [
-    string,
-    string,
-    string,
-    readonly (string | number)[],
-    readonly (string | number)[],
-    number?,
-    string?,
-  ]
+  const [now, hold, pausedUntil, flat, explained, contenders = 0, fadesAt = 'inf', processes] =
+    answer as readonly [
+      string,
+      string,
+      string,
+      readonly (string | number)[],
+      readonly (string | number)[],
+      (string | number)?,
+      string?,
+      (readonly number[])?,
+    ]
   if (hold === 'days') return undefined
   const units = []
   for (let index = 0; index < flat.length; index += 3) {
@@ -143,7 +147,8 @@ export function reservedOf(answer: Reply, { windows, explain }: ReservePermits):
     hold: number(hold),
     pausedUntil: number(pausedUntil),
     fadesAt: number(fadesAt),
-    contenders,
+    contenders: Number(contenders),
+    processes,
     units,
     explained: explain && {
       ready: number(explained[0]!),

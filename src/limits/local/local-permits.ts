@@ -1,9 +1,17 @@
-import type { BusyError, ClosedError } from '../../base/errors.js'
+import { InvalidArgumentError, type BusyError, type ClosedError } from '../../base/errors.js'
+import type { Counts, Tenant } from '../../base/lane.js'
 import { runtimeTimers } from '../../base/runtime-timers.js'
 import type { Waiters } from '../../base/waiters.js'
 import { Callers, PermitWaiter, type CallersOwner } from '../callers.js'
 import type { Counter, Rules, Taken } from '../counter.js'
-import { checkedInteger, termsOf, type AcquireOptions, type Terms } from '../limit-options.js'
+import {
+  checkedInteger,
+  tenantOf,
+  termsOf,
+  type AcquireOptions,
+  type TenantOptions,
+  type Terms,
+} from '../limit-options.js'
 import { explanationOf, type Decision, type Explanation, type Limiter } from '../limiter.js'
 import type { LimiterErrors } from '../limiter-errors.js'
 import { Permit, type PermitGiver } from '../permit.js'
@@ -25,6 +33,7 @@ export interface Turns {
 const LATENESS = 5
 /** Maximum time for which the wall clock is assumed to advance like the monotonic one, in milliseconds. */
 const MAX_SLEEP = 60_000
+const NOBODY: Counts = { callers: 0, permits: 0 }
 
 /**
  * Decides about the permits of one counter, and gives them to waiters. Each permit counts from the moment at which its
@@ -68,7 +77,8 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
   decide(): Decision {
     while (true) {
       const permit = this.tryAcquire()
-      const explanation = this.explain()
+      // It comes after the waiters of all tenants.
+      const explanation = this.#explain(1, this.#callers?.queue)
       // A permit became available between the two calls, so try again.
       if (permit || explanation.waitsFor !== 'nothing') return { permit, explanation }
     }
@@ -78,7 +88,12 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
     try {
       if (n !== 1) this.#check(n)
       const terms = termsOf(options)
-      const { wait, signal } = terms
+      const { wait, signal, tenant } = terms
+      if (tenant && this.#turns) {
+        throw new InvalidArgumentError(
+          'tenant needs a limiter of one thread or of a box, not one that threads share',
+        )
+      }
       if (this.#closed) throw this.#closed
       if (signal?.aborted) throw this.#errors.aborted(signal)
       if (wait === 0) {
@@ -94,10 +109,14 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
     }
   }
 
-  explain(n = 1): Explanation {
+  explain(n = 1, options?: TenantOptions): Explanation {
     this.#check(n)
+    return this.#explain(n, this.#callers?.queue.beforeLast(tenantOf(options), n))
+  }
+
+  /** @param before the callers ahead of the one that wants an explanation. */
+  #explain(n: number, { callers: place, permits: ahead }: Counts = NOBODY): Explanation {
     const counter = this.#counter
-    const { callers: place, permits: ahead } = this.#callers?.queue ?? { callers: 0, permits: 0 }
     const { running } = counter
     const explanation = explanationOf(counter.explain(n, ahead), place, this.#times.now(), counter.paused)
     const isFull = running + place >= this.#rules.concurrency
@@ -176,8 +195,8 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
   }
 
   /** @throws TimedOutError when the permit can't be available within the wait. */
-  #deadline(n: number, { wait, priority }: Terms, queue: Waiters<PermitWaiter>): number {
-    const before = queue.before(priority)
+  #deadline(n: number, { wait, priority, tenant }: Terms, queue: Waiters<PermitWaiter>): number {
+    const before = queue.before(priority, tenant, n)
     const now = this.#times.now()
     const ready = this.#counter.readyAt(n, before.permits, 0)
     if (ready - now <= wait) return now + wait
@@ -199,7 +218,8 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
       const { queue } = callers
       const turns = this.#turns
       const waiter = new PermitWaiter(n, turns?.arrive(n) ?? 0, settle)
-      const isBeyond = queue.callers >= this.#rules.queue
+      const { tenant } = terms
+      const isBeyond = this.#full(queue, tenant, 0) !== undefined
       if (isBeyond) this.#beyond.push(waiter)
       callers.enter(waiter, terms, deadline)
       turns?.reportWaiters(queue, false)
@@ -223,7 +243,7 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
     turns?.reportWaiters(queue, false)
     const permit = this.#take(first.n, 0, 0, this.#late, first.arrival)
     if (permit) {
-      callers.leave(first)
+      callers.leave(first, true)
       turns?.reportWaiters(queue, false)
       first.settle(permit)
       this.#gave = true
@@ -240,12 +260,27 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
 
   /** Rejects the newest waiters beyond the maximum number, because no permit is available now. */
   #refuseBeyond(callers: Callers): void {
-    const newest = this.#beyond.filter(({ isQueued }) => isQueued)
+    const newest = this.#beyond.reverse()
     this.#beyond = []
-    const max = this.#rules.queue
-    const excess = callers.queue.callers - max
-    if (excess <= 0) return
-    for (const waiter of newest.slice(-excess)) callers.refuse(waiter, this.#errors.queueFull(max))
+    // Those that are too many for their tenant leave room for others.
+    for (const rules of [{ ...this.#rules, queue: Infinity }, this.#rules]) {
+      for (const waiter of newest) {
+        const tenant = waiter.rank?.lane.tenant
+        const error = waiter.isQueued && this.#full(callers.queue, tenant, 1, rules)
+        if (error) callers.refuse(waiter, error)
+      }
+    }
+  }
+
+  /** Returns the error if too many callers wait. @param own number of those in the queue that it is about. */
+  #full(
+    queue: Waiters<PermitWaiter>,
+    tenant: Tenant | undefined,
+    own: number,
+    rules = this.#rules,
+  ): BusyError | undefined {
+    const ofTenant = tenant ? queue.callersOf(tenant) : 0
+    return this.#errors.queueFull(rules, queue.callers - own, tenant, ofTenant - own)
   }
 
   /**

@@ -1,4 +1,4 @@
-import type { AcquireOptions } from '../limit-options.js'
+import type { AcquireOptions, TenantOptions } from '../limit-options.js'
 import type { Decision, Explanation, Limiter } from '../limiter.js'
 import { underPermit, type Permit } from '../permit.js'
 
@@ -22,8 +22,8 @@ export abstract class WaitingLimiter implements Limiter {
     return underPermit(() => this.acquire(n, options), task)
   }
 
-  explain(n?: number): Explanation {
-    return this.permits.explain(n)
+  explain(n?: number, tenant?: TenantOptions): Explanation {
+    return this.permits.explain(n, tenant)
   }
 
   pauseUntil(time: Date | number): void {

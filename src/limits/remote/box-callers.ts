@@ -1,3 +1,4 @@
+import type { Tenant } from '../../base/lane.js'
 import { Callers, PermitWaiter } from '../callers.js'
 import type { Terms } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
@@ -20,6 +21,9 @@ export class TryWaiter extends PermitWaiter {
   }
 }
 
+/** Stands for the tenant of tries, which come after all waiters. No tenant has this name. */
+const TRYING: Tenant = { name: '', weight: 1e-12, group: undefined }
+
 /** Whether a try still waits for the reply with its explanation. */
 export function isUnanswered(waiter: PermitWaiter): boolean {
   return waiter instanceof TryWaiter && waiter.isDecision && waiter.explanation === undefined
@@ -32,18 +36,17 @@ export class BoxCallers extends Callers {
   #tried = 0
 
   override enter(waiter: PermitWaiter, terms: Terms, deadline: number): void {
-    if (waiter instanceof TryWaiter) {
-      this.tries.add(waiter)
-      this.#tried += waiter.n
-    }
-    super.enter(waiter, terms, deadline)
+    if (!(waiter instanceof TryWaiter)) return super.enter(waiter, terms, deadline)
+    this.tries.add(waiter)
+    this.#tried += waiter.n
+    // A try overtakes no waiter of any tenant.
+    super.enter(waiter, { ...terms, tenant: this.queue.hasTenants ? TRYING : undefined }, deadline)
   }
 
-  override leave(waiter: PermitWaiter): void {
-    if (waiter instanceof TryWaiter) {
-      this.tries.delete(waiter)
-      this.#tried -= waiter.n
-    }
+  override leave(waiter: PermitWaiter, isServed = false): void {
+    if (!(waiter instanceof TryWaiter)) return super.leave(waiter, isServed)
+    this.tries.delete(waiter)
+    this.#tried -= waiter.n
     super.leave(waiter)
   }
 
@@ -57,12 +60,20 @@ export class BoxCallers extends Callers {
     return this.queue.permits - this.#tried
   }
 
+  /** Counts the callers that have their turns before a new one, and the permits that they want. */
+  before(tenant: Tenant | undefined, n: number): { readonly waiting: number; readonly wanted: number } {
+    if (!this.queue.hasTenants) return { waiting: this.waiting, wanted: this.wanted }
+    const { callers, permits } = this.queue.beforeLast(tenant, n)
+    return { waiting: callers, wanted: permits }
+  }
+
   /** The first waiter that may get permits now. */
   get firstAnswered(): PermitWaiter | undefined {
-    let waiter = this.queue.first
+    const { first } = this.queue
+    if (!first || !isUnanswered(first)) return first
     // mutant: permits-wait-for-tries
-    while (waiter && isUnanswered(waiter)) waiter = this.queue.after(waiter)
-    return waiter
+    for (const waiter of this.queue) if (!isUnanswered(waiter)) return waiter
+    return undefined
   }
 
   /**
@@ -70,10 +81,11 @@ export class BoxCallers extends Callers {
    * @param isBatch whether it may leave some of them to others.
    */
   firstFor(permits: number, isBatch: boolean): PermitWaiter | undefined {
-    for (let waiter = this.queue.first; waiter; waiter = this.queue.after(waiter)) {
-      const fits = waiter.n === permits || (isBatch && waiter.n < permits)
-      if (fits && !isUnanswered(waiter)) return waiter
-    }
+    const mayUse = (waiter: PermitWaiter): boolean =>
+      (waiter.n === permits || (isBatch && waiter.n < permits)) && !isUnanswered(waiter)
+    const { first } = this.queue
+    if (!first || mayUse(first)) return first
+    for (const waiter of this.queue) if (mayUse(waiter)) return waiter
     return undefined
   }
 }

@@ -31,6 +31,8 @@ export type BoxLimiterOptions = {
   lease?: Duration | undefined
   /** Maximum number of waiting callers of this process; default: no maximum. Further ones get a BusyError. */
   queue?: number | undefined
+  /** The same for each tenant. */
+  tenantQueue?: number | undefined
   /**
    * Number of permits to fetch together, if they are available, for callers of this process that come within the expiry
    * time of the permits; default 1. It makes high rates cheap. Unused permits are returned. Not for `'smooth'`.
@@ -87,7 +89,16 @@ const AHEAD = 5
 const MIN_AHEAD = 500
 export const MAX_AHEAD = FARTHEST / 2
 
-const BOX_NAMES = ['jitter', 'concurrency', 'lease', 'queue', 'batch', 'onUnavailable', 'shares']
+const BOX_NAMES = [
+  'jitter',
+  'concurrency',
+  'lease',
+  'queue',
+  'tenantQueue',
+  'batch',
+  'onUnavailable',
+  'shares',
+]
 const POLICIES = ['error', 'open', 'closed', 'share']
 const MAX_SHARES = 1e6
 /** With a greater number, the rounding of equal parts would admit one more permit. */
@@ -124,7 +135,7 @@ export function keeps(one: BoxTerms, other: BoxTerms): boolean {
 
 /** Returns the options with all values that follow from them. */
 function termsFrom(options: CheckedBoxOptions): BoxTerms {
-  const { limits, jitter, queue, concurrency, lease, onUnavailable, shares } = options
+  const { limits, jitter, queue, tenantQueue, concurrency, lease, onUnavailable, shares } = options
   const shortest = Math.min(...limits.map(({ per }) => per))
   const hold = Math.max(Math.min(shortest * HOLD, MAX_HOLD), MIN_HOLD)
   const all = limits.map(limit => ({ ...limit, hold, guard: jitter + hold }))
@@ -157,6 +168,7 @@ function termsFrom(options: CheckedBoxOptions): BoxTerms {
       concurrency,
       lease,
       queue,
+      tenantQueue,
       batch,
       onUnavailable,
       shares ?? 0,

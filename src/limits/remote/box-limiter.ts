@@ -14,7 +14,7 @@ import { needsReceiver } from '../../base/receiver.js'
 import { concurrencyKey } from '../../base/reserved-keys.js'
 import { boxTerms, changedTerms, type BoxLimiterOptions, type BoxTerms } from './box-limiter-options.js'
 import { closeAll, drainOf, type LimiterCloseOptions } from '../closing.js'
-import type { AcquireOptions } from '../limit-options.js'
+import type { AcquireOptions, TenantOptions } from '../limit-options.js'
 import type { Decision, Explanation } from '../limiter.js'
 import { LimiterErrors } from '../limiter-errors.js'
 import { Permit, underPermit } from '../permit.js'
@@ -49,7 +49,7 @@ export interface KeyedBoxLimiter {
   decide(): Promise<BoxDecision>
   /**
    * Waits for its turn, and returns a permit for `n` calls. The callers of a process are served by priority, then in
-   * call order; processes take turns. With a `concurrency`, the caller first waits for a permit of that; `wait` limits
+   * call order; if they have tenants, the tenants take turns. Processes take turns. With a `concurrency`, the caller first waits for a permit of that; `wait` limits
    * both waits together. That permit has a lease: a process that can't renew it for that long loses it, although
    * the call may continue.
    * @throws TimedOutError when `wait` has passed, or as soon as the engine replies that the permit can't be available
@@ -62,13 +62,13 @@ export interface KeyedBoxLimiter {
    */
   run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T>
   /**
-   * Returns the state of the limiter for a caller that would request `n` permits now. `place` counts the waiters of
-   * this process. `readyIn` includes permits that other processes have reserved, but not those for which they only
+   * Returns the state of the limiter for a caller that would request `n` permits now, on behalf of this tenant. `place`
+   * counts the waiters of this process. `readyIn` includes permits that other processes have reserved, but not those for which they only
    * wait. About a `concurrency`, it reports only the state of this box: `running` counts its own permits, and
    * `waitsFor` is `'concurrency'` if callers of this box wait for one, or hold all.
    * @throws as `tryAcquire`
    */
-  explain(n?: number): Promise<Explanation>
+  explain(n?: number, tenant?: TenantOptions): Promise<Explanation>
   /**
    * Grants no permit before this time in any process, for example before a time that a service has sent. It applies at
    * once to new callers, and within 250 ms to waiting ones. Of several times, the latest applies.
@@ -306,8 +306,8 @@ class OfKey implements KeyedBoxLimiter {
     return underPermit(() => this.acquire(n, options), task)
   }
 
-  explain(n?: number): Promise<Explanation> {
-    return this.#with(permits => permits.explain(n))
+  explain(n?: number, tenant?: TenantOptions): Promise<Explanation> {
+    return this.#with(permits => permits.explain(n, tenant))
   }
 
   async pauseUntil(time: Date | number): Promise<void> {

@@ -1,5 +1,5 @@
 import { BusyError } from '../../base/errors.js'
-import type { AcquireOptions } from '../limit-options.js'
+import type { AcquireOptions, TenantOptions } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
 import type { Permit } from '../permit.js'
 import type { BoxTerms } from './box-limiter-options.js'
@@ -18,7 +18,7 @@ export interface BoxPermits {
   /** Also throws within the call. */
   acquire(n?: number, options?: AcquireOptions): Promise<Permit>
   decide(): Promise<TryOutcome>
-  explain(n?: number): Promise<Explanation>
+  explain(n?: number, tenant?: TenantOptions): Promise<Explanation>
   pauseUntil(time: Date | number): Promise<void>
   resume(): Promise<void>
   /**

@@ -1,13 +1,21 @@
 import { BusyError } from '../../base/errors.js'
+import type { Tenant } from '../../base/lane.js'
 import { concurrencyKey } from '../../base/reserved-keys.js'
 import type { BoxTerms } from './box-limiter-options.js'
-import { checkedInteger, termsOf, type AcquireOptions, type Terms } from '../limit-options.js'
+import {
+  checkedInteger,
+  tenantOf,
+  termsOf,
+  type AcquireOptions,
+  type TenantOptions,
+  type Terms,
+} from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
 import type { LimiterErrors } from '../limiter-errors.js'
 import { Permit } from '../permit.js'
 import { outcomeOf, type BoxPermits, type TryOutcome } from './box-permits.js'
 import { ConcurrencySemaphore, isOutage } from './concurrency-semaphore.js'
-import { ReservationClient, type ClientSource } from './reservation-client.js'
+import { ReservationClient, type ClientSource, type Full } from './reservation-client.js'
 
 /**
  * The size of the semaphore, independent of the concurrency: each slot takes an equal part of it. So processes with
@@ -73,10 +81,10 @@ export class ConcurrencyLimiter implements BoxPermits {
       async () => {
         const hasPlace = await this.#slot(n, terms, deadline)
         // Callers with a place in the queue keep it.
-        const isFull = (): boolean => !hasPlace && this.#isFull
-        return this.#withSlot(this.#remote.acquireBy(n, terms, deadline, isFull))
+        const full: Full = its => (hasPlace ? undefined : this.#full(its))
+        return this.#withSlot(this.#remote.acquireBy(n, terms, deadline, full))
       },
-      () => this.#remote.acquireBy(n, terms, deadline, () => this.#isFull),
+      () => this.#remote.acquireBy(n, terms, deadline, its => this.#full(its)),
     )
     if (wait === 0) this.#lastTry = permit
     return permit
@@ -93,20 +101,21 @@ export class ConcurrencyLimiter implements BoxPermits {
     return outcome
   }
 
-  async explain(n?: number): Promise<Explanation> {
+  async explain(n?: number, tenant?: TenantOptions): Promise<Explanation> {
     // A try at this time comes before a caller that wants an explanation.
     await this.#lastTry?.catch(() => undefined)
-    return this.#explainNow(n)
+    return this.#explainNow(n, tenant)
   }
 
-  async #explainNow(n?: number): Promise<Explanation> {
-    return this.#explained(await this.#remote.explain(n, this.#semaphore.permits))
+  async #explainNow(n = 1, options?: TenantOptions): Promise<Explanation> {
+    const explanation = this.#remote.explain(n, options, tenant => this.#semaphore.before(tenant, n).permits)
+    return this.#explained(await explanation, tenantOf(options))
   }
 
   /** Adds the state of the concurrency in this box. */
-  #explained(explanation: Explanation): Explanation {
-    const { callers } = this.#semaphore
-    const isFull = callers > 0 || this.#semaphore.running >= this.#terms.concurrency
+  #explained(explanation: Explanation, tenant?: Tenant): Explanation {
+    const { callers } = this.#semaphore.before(tenant, 1)
+    const isFull = this.#semaphore.callers > 0 || this.#semaphore.running >= this.#terms.concurrency
     return {
       ...explanation,
       waitsFor: isFull ? 'concurrency' : explanation.waitsFor,
@@ -199,20 +208,23 @@ export class ConcurrencyLimiter implements BoxPermits {
       await this.#try()
       return false
     }
-    while (this.#isFull) {
+    while (this.#full(terms)) {
       const outcome = await this.#semaphore.takeOrGive()
       if (outcome === 'taken') return false
       if (outcome === 'given') continue
       await this.#remote.settled()
-      if (this.#isFull) throw this.#errors.queueFull(this.#terms.queue)
+      const error = this.#full(terms)
+      if (error) throw error
     }
     await this.#semaphore.acquire(n, terms, deadline)
     return true
   }
 
-  /** Whether no further caller may wait. */
-  get #isFull(): boolean {
-    return this.#semaphore.callers + this.#remote.waiting >= this.#terms.queue
+  /** Returns the error if no further caller may wait. */
+  #full({ tenant }: Terms): BusyError | undefined {
+    const callers = this.#semaphore.callers + this.#remote.waiting
+    const ofTenant = tenant ? this.#semaphore.callersOf(tenant) + this.#remote.callersOf(tenant) : 0
+    return this.#errors.queueFull(this.#terms, callers, tenant, ofTenant)
   }
 
   /** Returns a permit that also releases the slot. Without a permit, releases the slot at once. */

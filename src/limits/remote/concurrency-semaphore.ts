@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.js'
+import type { Counts, Tenant } from '../../base/lane.js'
 import type { Grant } from '../../core/grant.js'
 import type { ClaimSetLock } from '../../core/lock.js'
 import { IndeterminateError, UnavailableError, type Holder } from '../../base/errors.js'
@@ -58,9 +59,14 @@ export class ConcurrencySemaphore implements CallersOwner {
     return this.#waiters.callers
   }
 
-  /** Number of permits of the rate limit that the waiters want. */
-  get permits(): number {
-    return this.#waiters.permits
+  /** Number of waiters of a tenant. */
+  callersOf(tenant: Tenant): number {
+    return this.#waiters.callersOf(tenant)
+  }
+
+  /** Counts the waiters ahead of a new caller, and the permits of the rate limit that they want. */
+  before(tenant: Tenant | undefined, n: number): Counts {
+    return this.#waiters.beforeLast(tenant, n)
   }
 
   /** Number of slots of this process in use. */
@@ -186,7 +192,7 @@ export class ConcurrencySemaphore implements CallersOwner {
   #give(grant: Grant): void {
     const waiter = this.#waiters.first
     if (!waiter) return this.#release(grant)
-    this.#callers.leave(waiter)
+    this.#callers.leave(waiter, true)
     this.#inUse.push(grant)
     // There may be one request too many now, because `takeOrGive` sends others.
     this.gaveUp()

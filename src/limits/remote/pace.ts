@@ -16,6 +16,14 @@ const ROTATIONS = 1.5
 const NEWEST = 0.25
 /** Number of average round trips for which a process reserves at least, because the next one may take longer. */
 const TRIPS = 2
+/**
+ * With tenants, the time for which a process reserves unless a call takes longer, in milliseconds: a new tenant has its
+ * turn after that. It is several times as long as the pause between two calls, so that each process reserves its part
+ * before others take what is left.
+ */
+const AHEAD_WITH_TENANTS = 50
+/** And the minimum pause between two calls without a permit, in milliseconds, even if permits can be used for longer. */
+const PAUSE_WITH_TENANTS = 10
 
 /** Maximum drift between two good clocks, as a part of the time: both may be slewed. */
 const DRIFT = 1e-3
@@ -74,6 +82,8 @@ export class Pace {
   turn = -Infinity
   /** Clock time since which waiters have had no turn within the horizon and nothing is reserved for this process. */
   unservedSince: number | undefined
+  /** Whether callers with tenants wait. */
+  hasTenants = false
   /** Clock time from which a call also requests earlier instants for waiters that have a reserved one. */
   seekAt = -Infinity
   readonly #offset = new ClockOffset()
@@ -91,6 +101,14 @@ export class Pace {
   /** Returns the time for which each permit must be usable, in milliseconds. */
   hold({ hold, maxHold }: BoxTerms): number {
     return Math.max(hold, this.#meter.hold(maxHold))
+  }
+
+  /**
+   * Returns the time within which the process takes permits beyond its part, in milliseconds: the time of a call. With
+   * tenants it takes only those that are available now, because other processes reserve their parts just before.
+   */
+  reach(terms: BoxTerms): number {
+    return this.hasTenants ? 0 : this.hold(terms)
   }
 
   /** Whether any client of the box has had a reply. Before that, the necessary hold is not known. */
@@ -116,7 +134,7 @@ export class Pace {
     const untilReply = TRIPS * (this.#roundTrip ?? 0)
     const parts = terms.windows.map(({ kind, limit, per }) => {
       // The permits of a smooth window are spread, so only those within the horizon can be shared.
-      const window = kind === 'smooth' ? Math.min(terms.horizon / per, 1) : 1
+      const window = kind === 'smooth' ? Math.min(this.#ahead(terms) / per, 1) : 1
       return limit * Math.max(window, untilReply / (per + hold))
     })
     return Math.floor(Math.min(...parts) / this.#contenders + Math.random())
@@ -160,10 +178,15 @@ export class Pace {
    * processes whose horizons have stopped growing are no longer ordered.
    */
   horizon(terms: BoxTerms, now: number): number {
-    const horizon = Math.min(Math.max(terms.horizon, TRIPS * (this.#roundTrip ?? 0)), MAX_AHEAD)
+    const horizon = Math.min(Math.max(this.#ahead(terms), TRIPS * (this.#roundTrip ?? 0)), MAX_AHEAD)
     if (this.unservedSince === undefined) return horizon
     const longest = Math.max(horizon, ROTATIONS * this.rotation(terms))
     return horizon * (1 + Math.min((now - this.unservedSince) / longest, 1))
+  }
+
+  /** The maximum time ahead for reservations, unless the next reply or a turn takes longer, in milliseconds. */
+  #ahead(terms: BoxTerms): number {
+    return this.hasTenants ? Math.min(AHEAD_WITH_TENANTS, terms.horizon) : terms.horizon
   }
 
   /** Allows a request at once. */
@@ -192,13 +215,14 @@ export class Pace {
     const { ahead, decidedAt, fades, now } = refusal
     if (this.quietUntil(first) > now) return
     this.turn = decidedAt + ahead
-    this.behind = fades ? undefined : first
+    this.behind = fades || this.hasTenants ? undefined : first
     if (this.behind) return
     if (!first) this.unservedSince ??= now
     // The horizon moves on while the turn comes nearer. The random factor prevents one process from always being just
     // ahead of another.
     const nearer = Math.min((ahead - this.horizon(terms, now)) / 2, ASK_AGAIN) * (0.75 + Math.random() / 4)
-    this.until = now + Math.max(fades ? Math.min(ahead, ASK_AGAIN) : nearer, terms.hold)
+    const least = this.hasTenants ? Math.min(terms.hold, PAUSE_WITH_TENANTS) : terms.hold
+    this.until = now + Math.max(fades ? Math.min(ahead, ASK_AGAIN) : nearer, least)
   }
 
   /** Whether to request earlier instants now. If so, sets the time of the next request. */

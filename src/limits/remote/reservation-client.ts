@@ -1,4 +1,5 @@
 import { wallOf, type Clock } from '../../base/clock.js'
+import type { Tenant } from '../../base/lane.js'
 import type { ClaimSetLock } from '../../core/lock.js'
 import type { PermitsClaim } from '../../engine/claim.js'
 import type { Awaitable, PermitReservation } from '../../engine/contract.js'
@@ -8,7 +9,15 @@ import { runtimeTimers } from '../../base/runtime-timers.js'
 import { MIN_DELAY, type Waiters } from '../../base/waiters.js'
 import { PermitWaiter, type CallersOwner } from '../callers.js'
 import type { Rules, Taken } from '../counter.js'
-import { checkedInteger, termsOf, type AcquireOptions, type Terms } from '../limit-options.js'
+import {
+  checkedInteger,
+  optionsOf,
+  tenantOf,
+  termsOf,
+  type AcquireOptions,
+  type TenantOptions,
+  type Terms,
+} from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
 import type { LimiterErrors } from '../limiter-errors.js'
 import { LocalPermits } from '../local/local-permits.js'
@@ -34,6 +43,9 @@ export interface LimiterSource {
   /** Returns the semaphore of a limiter with a concurrency. */
   readonly lock: (claim: PermitsClaim) => ClaimSetLock
 }
+
+/** Returns the error of a caller with these terms if it may not wait, because too many do. */
+export type Full = (terms: Terms) => BusyError | undefined
 
 /** The box of a client. */
 export interface ClientSource extends LimiterSource {
@@ -71,7 +83,8 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
     this.#stepping = false
     this.#step()
   }
-  readonly #isFull = (): boolean => this.#callers.waiting >= this.#machine.terms.queue
+  readonly #full = ({ tenant }: Terms): BusyError | undefined =>
+    this.#errors.queueFull(this.#machine.terms, this.waiting, tenant, this.callersOf(tenant))
 
   /**
    * @param id the ID of the limiter in the engine.
@@ -101,16 +114,16 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
   acquire(n = 1, options?: AcquireOptions): Promise<Permit> {
     if (n !== 1) checkedInteger('n', n, 1, this.#machine.terms.maxPermits)
     const terms = termsOf(options)
-    return this.acquireBy(n, terms, this.#source.clock.now() + terms.wait, this.#isFull)
+    return this.acquireBy(n, terms, this.#source.clock.now() + terms.wait, this.#full)
   }
 
   /**
    * Waits for a permit until `deadline`, with the other options checked.
-   * @param deadline clock time. @param isFull whether no further caller may wait.
+   * @param deadline clock time. @param full returns the error if no further caller may wait.
    */
-  acquireBy(n: number, terms: Terms, deadline: number, isFull: () => boolean): Promise<Permit> {
+  acquireBy(n: number, terms: Terms, deadline: number, full: Full): Promise<Permit> {
     try {
-      const { wait, signal, priority } = terms
+      const { wait, signal, priority, tenant } = terms
       if (this.#closed) throw this.#closed
       if (signal?.aborted) throw this.#errors.aborted(signal)
       const { callers } = this.#waiters
@@ -124,8 +137,8 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
       const isQuiet = quietUntil > now
       if (wait === 0)
         return isQuiet && !this.outage ? Promise.reject(this.#errors.busy()) : this.#try(n, terms)
-      if (isFull()) return this.#acquireIfRoom(n, terms, deadline, isFull)
-      if (isQuiet && this.#waiters.before(priority).callers === callers && deadline < pace.turn) {
+      if (full(terms)) return this.#acquireIfRoom(n, terms, deadline, full)
+      if (isQuiet && this.#waiters.before(priority, tenant, n).callers === callers && deadline < pace.turn) {
         throw this.#errors.tooLate(wait, pace.turn - now)
       }
       if (deadline < Infinity) pace.openBeyondPart()
@@ -155,13 +168,18 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
     })
   }
 
-  /** @param later number of permits that callers want before they join this queue. */
-  async explain(n = 1, later = 0): Promise<Explanation> {
+  /** @param later returns the number of permits that callers of a tenant want before they join this queue. */
+  async explain(
+    n = 1,
+    options?: TenantOptions,
+    later = (_: Tenant | undefined): number => 0,
+  ): Promise<Explanation> {
     const machine = this.#machine
     checkedInteger('n', n, 1, machine.terms.maxPermits)
+    const tenant = tenantOf(options)
     if (this.#closed) throw this.#closed
-    const { waiting, wanted } = this.#callers
-    const ahead = Math.max(wanted - machine.reserved.permits, 0) + later
+    const { waiting, wanted } = this.#callers.before(tenant, n)
+    const ahead = Math.max(wanted - machine.reserved.permits, 0) + later(tenant)
     const { reserved } = await this.#send(
       machine.request(this.#source.clock.now(), { explain: { n, ahead } }),
     )
@@ -247,6 +265,11 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
     return this.#callers.waiting
   }
 
+  /** Number of waiting callers of a tenant; 0 without one. */
+  callersOf(tenant: Tenant | undefined): number {
+    return tenant ? this.#waiters.callersOf(tenant) : 0
+  }
+
   /**
    * Resolves when its callers have their permits, or must wait for their turn. Waits for at most {@link MAX_CALLS}
    * replies, because a steady stream of callers could delay it forever.
@@ -299,7 +322,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
   /**
    * Takes a permit that is available now. Otherwise waits, unless too many callers wait after others have got theirs.
    */
-  async #acquireIfRoom(n: number, terms: Terms, deadline: number, isFull: () => boolean): Promise<Permit> {
+  async #acquireIfRoom(n: number, terms: Terms, deadline: number, full: Full): Promise<Permit> {
     try {
       // While the turns of all waiters are far ahead, a request is useless.
       if (this.#machine.quietUntil <= this.#source.clock.now() || this.outage)
@@ -308,8 +331,9 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
       if (!(error instanceof BusyError)) throw error
     }
     await othersServed()
-    if (isFull()) throw this.#errors.queueFull(this.#machine.terms.queue)
-    return this.acquireBy(n, terms, deadline, isFull)
+    const error = full(terms)
+    if (error) throw error
+    return this.acquireBy(n, terms, deadline, full)
   }
 
   #enter(waiter: PermitWaiter, terms: Terms, deadline: number, now: number): void {
@@ -390,14 +414,15 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
     if (error instanceof ClosedError) {
       this.shut(error)
       this.refuseAll()
-    } else if (this.#fallback) for (const waiter of this.#waiters) this.#moveToFallback(waiter, now)
+    } else if (this.#fallback) for (const waiter of [...this.#waiters]) this.#moveToFallback(waiter, now)
   }
 
   /** Lets a waiter continue without the engine, for the rest of its wait. */
   #moveToFallback(waiter: PermitWaiter, now: number): void {
-    const { priority } = waiter.rank!
+    const { lane, priority } = waiter.rank!
     const { wait = Infinity, signal, deadline = Infinity } = waiter.waitLimit ?? {}
-    const terms = { wait: waiter instanceof TryWaiter ? 0 : wait, signal, priority }
+    const isTry = waiter instanceof TryWaiter
+    const terms = { wait: isTry ? 0 : wait, signal, priority, tenant: isTry ? undefined : lane.tenant }
     this.#callers.leave(waiter)
     this.#machine.left()
     waiter.settle(this.#acquireLocally(waiter.n, terms, deadline, now))
@@ -405,9 +430,9 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
 }
 
 /** The options for the rest of a wait. */
-function rest(terms: Terms, deadline: number, now: number): Terms {
+function rest(terms: Terms, deadline: number, now: number): AcquireOptions {
   // A wait of 0 would mean no wait.
-  return terms.wait === 0 ? terms : { ...terms, wait: Math.max(deadline - now, MIN_DELAY) }
+  return optionsOf(terms, terms.wait === 0 ? 0 : Math.max(deadline - now, MIN_DELAY))
 }
 
 /** Resolves when the callers whose permits have arrived have them, because each gets its permit in a microtask. */

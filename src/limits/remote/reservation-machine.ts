@@ -1,3 +1,4 @@
+import type { WaitingTenant } from '../../base/tenants.js'
 import type { PermitReservation } from '../../engine/contract.js'
 import { leastDelay } from '../../engine/limits/definition.js'
 import type { ReservePermits, Reserved, ReturnedPermits } from '../../engine/limits/reservation.js'
@@ -18,6 +19,9 @@ import {
   type WantedUnits,
 } from './wanted-units.js'
 
+/** Maximum number of tenants in a request; the others count as one. */
+const MAX_TENANTS = 32
+
 /** A request to the engine, except for the names of the limiter and the session. */
 export type Request = Omit<ReservePermits, 'limiter' | 'session'>
 
@@ -30,6 +34,8 @@ interface Call extends WantedUnits {
   /** The tries that also want an explanation, and the number of callers ahead of one. */
   readonly deciders: readonly TryWaiter[]
   readonly place: number
+  /** The tenants in the request. */
+  readonly tenants: readonly WaitingTenant[] | undefined
 }
 
 /** A waiter that gets its permits, and their instant by the engine's clock. */
@@ -148,9 +154,11 @@ export class ReservationMachine {
     const { terms, outage, reserved } = this
     // Without waiters, reserved permits are returned at once.
     const isQuiet = this.quietUntil > now && (this.#callers.waiting > 0 || outage !== undefined)
+    const tenants = this.#callers.queue.waitingTenants(MAX_TENANTS)
+    this.pace.hasTenants = tenants !== undefined
     const part = this.pace.part(terms)
-    const hold = this.pace.hold(terms)
-    const situation: Situation = { waiters: this.#callers.queue, reserved, terms, part, hold, now }
+    const reach = this.pace.reach(terms)
+    const situation: Situation = { waiters: this.#callers.queue, reserved, terms, part, reach, now }
     const { units: wanted, waiters } = isQuiet
       ? NOTHING
       : (terms.batch > 1 ? unitsInBatches : unitOfEach)(situation)
@@ -171,6 +179,7 @@ export class ReservationMachine {
     for (const waiter of deciders) waiter.explanation = undefined
     const request = this.request(now, {
       units: earlier.concat(units),
+      tenants: tenants?.map(({ name, weight }) => ({ name, weight })),
       returns: reserved.takeReturns(),
       explain,
     })
@@ -182,6 +191,7 @@ export class ReservationMachine {
       waiters,
       deciders,
       place: this.#callers.waiting,
+      tenants,
     })
   }
 
@@ -203,7 +213,8 @@ export class ReservationMachine {
 
   /** Applies the reply to the call that is under way. */
   replied(answer: PermitReservation, now: number): void {
-    const { request, askedAt, terms, deciders, place } = this.call!
+    const { request, askedAt, terms, deciders, place, tenants } = this.call!
+    for (const [index, parts] of (answer.reserved.processes ?? []).entries()) tenants![index]!.share(parts)
     const learned = this.learn(answer, askedAt, now)
     const { reserved } = learned
     const explanation = reserved.explained && explanationIn(reserved, place)
@@ -306,7 +317,7 @@ export class ReservationMachine {
       if (waiter) {
         this.#noteUse(first, now)
         this.reserved.take(waiter.n)
-        this.#callers.leave(waiter)
+        this.#callers.leave(waiter, true)
         this.left()
         return { waiter, at: first.engineAt }
       }

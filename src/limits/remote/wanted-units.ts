@@ -7,6 +7,11 @@ import { TryWaiter } from './box-callers.js'
 
 /** Maximum number of units in one call to the engine. */
 const MAX_UNITS = 1000
+/**
+ * The same with tenants, in addition to twice the part of the process: their order takes time, and a call seldom gets
+ * more.
+ */
+const MAX_BEYOND_PART = 128
 /** Maximum number of full windows of permits in one call. A waiter behind them learns its turn only later. */
 const MAX_WINDOWS = 8
 
@@ -26,21 +31,22 @@ export interface Situation {
   readonly terms: BoxTerms
   /** Number of permits that the process reserves ahead. */
   readonly part: number
-  /** Time for which each permit must be usable, in milliseconds. */
-  readonly hold: number
+  /** Time within which it also takes permits beyond that, in milliseconds. */
+  readonly reach: number
   /** Clock time. */
   readonly now: number
 }
 
 /** Returns the units for waiters without a reservation. Queues reserved permits that no waiter wants for return. */
-export function unitOfEach({ waiters: all, reserved, terms, part, hold, now }: Situation): WantedUnits {
+export function unitOfEach({ waiters: all, reserved, terms, part, reach, now }: Situation): WantedUnits {
   const sizes = reserved.sizes()
   const units: Unit[] = []
   const waiters: PermitWaiter[] = []
+  const most = all.hasTenants ? Math.min(2 * part + MAX_BEYOND_PART, MAX_UNITS) : MAX_UNITS
   let ahead = reserved.permits
   let permits = 0
   let last: Unit | undefined
-  for (let waiter = all.first; waiter; waiter = all.after(waiter)) {
+  for (const waiter of all) {
     const { n } = waiter
     const isTry = waiter instanceof TryWaiter
     // A permit that is already reserved may be for a later instant.
@@ -50,12 +56,12 @@ export function unitOfEach({ waiters: all, reserved, terms, part, hold, now }: S
       continue
     }
     permits += n
-    if (units.length === MAX_UNITS || permits > MAX_WINDOWS * terms.maxPermits) {
+    if (units.length >= most || permits > MAX_WINDOWS * terms.maxPermits) {
       return { units, waiters }
     }
     if (!isTry) ahead += n
     const patience = isTry ? 0 : Math.max((waiter.waitLimit?.deadline ?? Infinity) - now, 0)
-    const within = Math.min(patience, ahead > Math.max(part, n) ? hold : Infinity)
+    const within = Math.min(patience, ahead > Math.max(part, n) ? reach : Infinity)
     if (last?.n !== n || last.within !== within) last = { n, more: 0, within }
     units.push(last)
     waiters.push(waiter)
@@ -65,7 +71,7 @@ export function unitOfEach({ waiters: all, reserved, terms, part, hold, now }: S
 }
 
 /** Returns the units for waiters without a reservation, if permits are fetched in batches. */
-export function unitsInBatches({ waiters: all, reserved, terms, part, hold, now }: Situation): WantedUnits {
+export function unitsInBatches({ waiters: all, reserved, terms, part, reach, now }: Situation): WantedUnits {
   const { batch, maxPermits } = terms
   const waiters: PermitWaiter[] = []
   const held = reserved.permits
@@ -92,7 +98,7 @@ export function unitsInBatches({ waiters: all, reserved, terms, part, hold, now 
   const size = Math.max(batch, greatest)
   // Each unit has room for any of the waiters.
   const unit = { n: greatest, more: size - greatest, within: onlyTries ? 0 : Infinity }
-  const beyondPart = { ...unit, within: onlyTries ? 0 : hold }
+  const beyondPart = { ...unit, within: onlyTries ? 0 : reach }
   const count = Math.min(Math.ceil(wanted / size), MAX_UNITS)
   const unitAt = (_: unknown, index: number): Unit =>
     held + (index + 1) * size > Math.max(part, size) ? beyondPart : unit
@@ -103,13 +109,13 @@ export function unitsInBatches({ waiters: all, reserved, terms, part, hold, now 
  * Returns units for waiters that have a reserved instant, because other processes may have returned earlier ones. For
  * each earlier instant, this process returns its latest one.
  */
-export function earlierUnits({ waiters, reserved, terms, hold, now }: Situation): readonly Unit[] {
+export function earlierUnits({ waiters, reserved, terms, reach, now }: Situation): readonly Unit[] {
   if (terms.batch > 1 || !waiters.first) return []
   const sizes = reserved.sizes()
   const units: Unit[] = []
   for (const [n, { earliest }] of reserved.lastOfSizes()) {
     // The reply may take longer than the time that such a unit would save.
-    const within = earliest - hold - now
+    const within = earliest - reach - now
     const count = Math.min(sizes.get(n)!, MAX_UNITS - units.length)
     const unit = { n, more: 0, within }
     if (within > 0) units.push(...Array.from({ length: count }, () => unit))

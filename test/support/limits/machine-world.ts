@@ -266,7 +266,7 @@ export class MachineWorld implements Clock {
         ? new waiters.PermitWaiter(1, 0, settle)
         : new callers.TryWaiter(1, settle, kind === 'decide')
     this.#callers.push({ kind, waiter, refusals: 0 })
-    this.#queue.enter(waiter, { wait, signal: undefined, priority: 0 }, this.#time + wait)
+    this.#queue.enter(waiter, { wait, signal: undefined, priority: 0, tenant: undefined }, this.#time + wait)
     this.#machine.gather()
   }
 

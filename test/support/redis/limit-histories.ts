@@ -107,6 +107,13 @@ function operators(random: Random): ReservePermits {
   return { limiter: 'it', session: 'operator', ...nothing, pause }
 }
 
+function randomTenants(random: Random): ReservePermits['tenants'] {
+  const names = ['a', 'b', 'b', '', 'tenant ä\n'].filter(() => random.below(2) === 0)
+  return names.length === 0
+    ? undefined
+    : names.map(name => ({ name, weight: [1, 1, 2, 0.5, 0.001][random.below(5)]! }))
+}
+
 function randomRequest(
   random: Random,
   windows: readonly WindowDefinition[],
@@ -148,5 +155,6 @@ function randomRequest(
     returns,
     pause: !plain && random.below(8) === 0 ? randomPause(random) : undefined,
     explain: plain ? [undefined, { n: 1, ahead: 0 }][random.below(2)] : randomExplain(),
+    tenants: random.below(3) === 0 ? randomTenants(random) : undefined,
   }
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import { VirtualClock } from '../../../src/base/clock.js'
-import { Waiter, Waiters } from '../../../src/base/waiters.js'
+import { Waiter } from '../../../src/base/lane.js'
+import { Waiters } from '../../../src/base/waiters.js'
 
 /** Creates a queue whose owner rejects late waiters and notes all events. */
 function scene() {

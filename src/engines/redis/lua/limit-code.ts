@@ -16,8 +16,8 @@ import { withConstants } from './server-code.js'
  *
  * Key: the limiter. Arguments: session, number of the call, horizon, hold, pause (empty for none), permits to explain
  * (0 for none) and permits ahead of them. Then lists, each after its length: limits (id, kind, limit, per, hold, guard,
- * time zone, and a list of days), returned permits (number, instant, from when they could be used), and units (how many
- * equal ones, number, more, within).
+ * time zone, and a list of days), returned permits (number, instant, from when they could be used), tenants (name,
+ * weight), and units (how many equal ones, number, more, within).
  */
 export function limitCode(parts: LimitCodeParts = SERVER): string {
   return codeOf(parts, ['limit-head-path', 'limit-whole', 'limit-save', 'limit-rules', 'limit-decision'])

@@ -1,5 +1,8 @@
 -- Part of the limiters' code: reads the arguments of a call, decides about its units, and explains.
 local session, number, horizon, wanted, pause, asked, before
+-- The names and weights of the tenants that wait in this process, alternating, and for each the number of processes in
+-- which it waits; nil without tenants.
+local tenants, processes
 
 -- Whether both limits count alike, so that one can begin with the count of the other.
 local function countsAlike(one, other)
@@ -131,6 +134,38 @@ local function room(n, more, at)
   return free
 end
 
+-- Records the tenants of the process. Returns the weights of all tenants in relation to those of this process.
+local function contendAmongTenants(known)
+  local lists, counts = {}, {}
+  local function countIn(list)
+    for i = 1, #list, 2 do counts[list[i]] = (counts[list[i]] or 0) + 1 end
+  end
+  local function weightOf(list)
+    local sum = 0
+    for i = 1, #list, 2 do sum = sum + list[i + 1] / (list[i] == '' and 1 or counts[list[i]]) end
+    return sum
+  end
+  for other, list in pairs(state.tenants or {}) do
+    if known[other] and other ~= session then
+      lists[other] = list
+      countIn(list)
+    end
+  end
+  if tenants then
+    countIn(tenants)
+    processes = {}
+    for i = 1, #tenants, 2 do processes[#processes + 1] = tenants[i] == '' and 1 or counts[tenants[i]] end
+  end
+  local part = weightOf(tenants or NOBODY)
+  local sum = part
+  for other in pairs(known) do
+    if other ~= session then sum = sum + weightOf(lists[other] or NOBODY) end
+  end
+  if known[session] then lists[session] = tenants end
+  state.tenants = next(lists) and lists or nil
+  return floor(sum / part * PRECISION + 0.5) / PRECISION
+end
+
 -- Adds the process to those that wait for a permit, and returns their number.
 local function contend()
   local known, count = state.contenders or {}, 0
@@ -142,14 +177,14 @@ local function contend()
     known[session] = now
   end
   state.contenders = known
-  return count
+  return (tenants or state.tenants) and contendAmongTenants(known) or count
 end
 
 local function decide()
   if state.askedAt - now > MAX_BACKSTEP then
     state.pausedUntil = state.pausedUntil - (state.askedAt - now)
     for _, record in ipairs(state.records) do record.seen = min(record.seen, now) end
-    state.spare, state.contenders = {}, nil
+    state.spare, state.contenders, state.tenants = {}, nil, nil
   end
   state.askedAt = now
 
@@ -244,6 +279,10 @@ local function decide()
   if pause == 0 then state.pausedUntil = NEVER
   elseif pause then state.pausedUntil = max(state.pausedUntil, now + pause) end
 
+  local names = amount()
+  tenants, processes = names > 0 and {} or nil, nil
+  for i = 1, 2 * names, 2 do tenants[i], tenants[i + 1] = word(), amount() end
+
   local units, beyond, contenders = {}, nil, 0
   for _ = 1, amount() do
     local count, n, more, within = amount(), amount(), amount(), amount()
@@ -303,8 +342,9 @@ local function decide()
   end
   save(rest)
   return {
-    format('%.17g', now), format('%.17g', hold), format('%.17g', state.pausedUntil), units, explained, contenders,
-    fadesAt < FOREVER and format('%.17g', fadesAt) or nil,
+    format('%.17g', now), format('%.17g', hold), format('%.17g', state.pausedUntil), units, explained,
+    contenders % 1 == 0 and contenders or format('%.17g', contenders),
+    (processes or fadesAt < FOREVER) and format('%.17g', fadesAt) or nil, processes,
   }
 end
 
