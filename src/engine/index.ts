@@ -35,4 +35,11 @@ export { decideCommit, type StoreState } from './commit.js'
 export type { WindowDefinition } from './limits/definition.js'
 export type { KeptLimit, KeptLimiter } from './limits/report.js'
 export { reservePermits, type LimiterState } from './limits/reserve-permits.js'
-export type { InstantPermits, ReservePermits, Reserved, ReturnedPermits, Unit } from './limits/reservation.js'
+export type {
+  InstantPermits,
+  ReservePermits,
+  Reserved,
+  ReturnedPermits,
+  Unit,
+  WaitingTenant,
+} from './limits/reservation.js'

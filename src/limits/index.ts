@@ -1,6 +1,6 @@
 export { VirtualClock, type Clock, type Timer } from '../base/clock.js'
 export type { LimiterCloseOptions } from './closing.js'
-export type { AcquireOptions, LimiterOptions, LimitOptions, Limits } from './limit-options.js'
+export type { AcquireOptions, LimiterOptions, LimitOptions, Limits, TenantOptions } from './limit-options.js'
 export type { Decision, Explanation, Limiter } from './limiter.js'
 export { limiter, type LocalLimiter } from './local/local-limiter.js'
 export type { Permit } from './permit.js'

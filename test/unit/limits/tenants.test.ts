@@ -94,7 +94,6 @@ const SMOOTH = { limit: 50, per: 1000, window: 'smooth' } as const
 
 const places: readonly (readonly [name: string, make: () => Scene])[] = [
   ['callers of this process', () => Scene.local(SMOOTH)],
-  ['callers of one box', () => Scene.boxes(SMOOTH, [2])],
   ['callers of eight boxes', () => Scene.boxes(SMOOTH, Array<number>(8).fill(2))],
   [
     'callers of eight boxes, for a limit of a minute',
