@@ -8,7 +8,7 @@ export const limitMutants: readonly Mutant[] = [
   {
     id: 'permits-wait-for-tries',
     description: 'permits wait behind a decision that has no answer yet',
-    wrong: 'if (waiter && isUnanswered(waiter)) waiter = undefined',
+    wrong: '',
   },
   { id: 'returns-without-timer', description: 'permits that could not be returned have no timer', wrong: '' },
   { id: 'late-permit', description: 'permits are used after their time', wrong: '' },
