@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { FairTurns, noTurn, type Party, type Turn } from './fair-turns.js'
 import { Lane, type Counts, type Tenant, type Waiter } from './lane.js'
 
@@ -18,27 +19,17 @@ export interface WaitingTenant {
 }
 
 /** The tenants of a group, or the groups and the tenants without one. */
-class Group implements Party {
+class Group implements Party, Counts {
   readonly turn = noTurn()
   readonly turns = new FairTurns<Lane | Group>()
   readonly lanes = new Map<string | undefined, Lane>()
+  callers = 0
+  permits = 0
 
   constructor(readonly name = '') {}
 
   get cost(): number {
     return this.turns.first?.cost ?? 0
-  }
-
-  /** Its waiters. */
-  get counts(): Counts {
-    let callers = 0
-    let permits = 0
-    for (const party of this.turns.all) {
-      const counts = countsOf(party)
-      callers += counts.callers
-      permits += counts.permits
-    }
-    return { callers, permits }
   }
 }
 
@@ -89,15 +80,18 @@ export class Tenants {
     return rest > 0 ? [...named, { name: '', weight: rest, share: () => undefined }] : named
   }
 
-  /** Number of waiters of a tenant. */
-  callersOf(tenant: Tenant | undefined): number {
-    return this.#groupOf(tenant)?.lanes.get(tenant?.name)?.callers ?? 0
+  /** Number of waiters of a tenant, or of its group. */
+  callersOf(tenant: Tenant): number {
+    const group = this.#groupOf(tenant)
+    return (group === this.#root ? group.lanes.get(tenant.name) : group)?.callers ?? 0
   }
 
   /** Called after a waiter was added to a lane or removed. */
-  changed(lane: Lane): void {
+  changed(lane: Lane, { n }: Waiter, sign: 1 | -1): void {
     const { tenant } = lane
     const group = this.#groupOf(tenant)!
+    group.callers += sign
+    group.permits += sign * n
     group.turns.changed(lane)
     if (lane.cost === 0 && tenant) group.lanes.delete(tenant.name)
     if (group === this.#root) return
@@ -150,14 +144,13 @@ function aheadIn(
   const turn = party && party.turn.place !== -1 ? party.turn : undefined
   const end = (turn?.begin ?? turns.time) + ((permits + n) * (turn?.parts ?? 1)) / weight
   for (const other of turns.all) {
-    const its = countsOf(other)
-    if (other === party || its.callers < its.permits) continue
+    if (other === party || other.callers < other.permits) continue
     const until = ((end - other.turn.begin) * other.turn.weight) / other.turn.parts
     let ahead = Math.max(Math.ceil(until - ROUNDING) - 1, 0)
     // Of turns with the same end, only the next one of each party has its place already.
     const isEqual = ahead === 0 && until > 1 - ROUNDING
     if (isEqual && (!turn || own.permits > 0 || other.turn.order < turn.order)) ahead = 1
-    ahead = Math.min(ahead, its.callers)
+    ahead = Math.min(ahead, other.callers)
     callers += ahead
     permits += ahead
   }
@@ -166,12 +159,12 @@ function aheadIn(
 
 /** A short name, different for a tenant and a group. */
 function nameOf(party: Lane | Group): string {
-  if (party instanceof Group) return `group ${party.name}`.slice(0, MAX_NAME)
-  return party.tenant ? `tenant ${party.tenant.name}`.slice(0, MAX_NAME) : ''
+  if (party instanceof Group) return shortened(`group ${party.name}`)
+  return party.tenant ? shortened(`tenant ${party.tenant.name}`) : ''
 }
 
-function countsOf(party: Lane | Group): Counts {
-  return party instanceof Group ? party.counts : party
+function shortened(name: string): string {
+  return name.length <= MAX_NAME ? name : createHash('sha256').update(name).digest('base64url')
 }
 
 /** Goes through the waiters of a party in the order of their turns, and changes nothing. */

@@ -85,7 +85,8 @@ export class Waiters<W extends Waiter> {
    * @param max maximum number; the others are one without a name.
    */
   waitingTenants(max: number): WaitingTenant[] | undefined {
-    return this.#tenants?.waiting(max)
+    const waiting = this.#tenants?.waiting(max)
+    return waiting && waiting.length > 0 ? waiting : undefined
   }
 
   /** Counts the waiters ahead of a new caller that comes after all others of its tenant. */
@@ -93,7 +94,7 @@ export class Waiters<W extends Waiter> {
     return this.before(-Infinity, tenant, n)
   }
 
-  /** Number of waiters of a tenant. */
+  /** Number of waiters of a tenant, or of its group. */
   callersOf(tenant: Tenant): number {
     return this.#tenants?.callersOf(tenant) ?? 0
   }
@@ -104,7 +105,7 @@ export class Waiters<W extends Waiter> {
     lane.add(waiter, priority)
     this.callers++
     this.permits += waiter.n
-    this.#tenants?.changed(lane)
+    this.#tenants?.changed(lane, waiter, 1)
   }
 
   /**
@@ -132,7 +133,7 @@ export class Waiters<W extends Waiter> {
     lane.remove(waiter)
     this.callers--
     this.permits -= waiter.n
-    this.#tenants?.changed(lane)
+    this.#tenants?.changed(lane, waiter, -1)
     if (this.callers === 0) this.#tenants = undefined
     if (waitLimit) {
       waitLimit.letGo?.()

@@ -29,8 +29,8 @@ export class PermitWaiter<T = Permit> extends Waiter {
 export interface CallersOwner {
   /** As in `WaitersOwner`. */
   timeOver(now: number): void
-  /** Called after a waiter was rejected. @param wasFirst whether it was the first in the queue. */
-  gaveUp(wasFirst: boolean): void
+  /** Called after a waiter was rejected. @param isFirstNew whether another one is the first in the queue now. */
+  gaveUp(isFirstNew: boolean): void
 }
 
 /** The callers that wait in one queue. Ends each wait. */
@@ -65,10 +65,10 @@ export class Callers<T = Permit> implements WaitersOwner<PermitWaiter<T>> {
   }
 
   refuse(waiter: PermitWaiter<T>, error: Error): void {
-    const wasFirst = this.queue.first === waiter
+    const { first } = this.queue
     this.leave(waiter)
     waiter.reject(error)
-    this.#owner.gaveUp(wasFirst)
+    this.#owner.gaveUp(this.queue.first !== first)
   }
 
   /** Rejects the waiters that want more permits than can ever be granted together. */

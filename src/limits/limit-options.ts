@@ -30,7 +30,7 @@ interface CommonOptions {
   concurrency?: number | undefined
   /** Maximum number of waiting callers; default: no maximum. Further ones get a BusyError. */
   queue?: number | undefined
-  /** The same for each tenant. */
+  /** The same for each tenant without a group, and for each group. */
   tenantQueue?: number | undefined
   /** The clock; default: the system's. With a VirtualClock, a test controls the time. */
   clock?: Clock | undefined

@@ -39,7 +39,7 @@ export class LimiterErrors {
 
   /**
    * Returns the error of a caller that may not wait, because too many do; undefined if it may.
-   * @param callers number of waiting callers. @param ofTenant number of those of its tenant.
+   * @param callers number of waiting callers. @param ofTenant number of those of its tenant or group.
    */
   queueFull(
     { queue, tenantQueue }: QueueLimits,
@@ -49,9 +49,8 @@ export class LimiterErrors {
   ): BusyError | undefined {
     if (callers >= queue) return this.#busy(`, and ${callersAre(queue)} waiting, the maximum of its queue`)
     if (!tenant || ofTenant < tenantQueue) return undefined
-    return this.#busy(
-      `, and ${callersAre(tenantQueue)} waiting for tenant ${tenant.name}, the maximum of its tenantQueue`,
-    )
+    const whose = tenant.group === undefined ? `tenant ${tenant.name}` : `group ${tenant.group}`
+    return this.#busy(`, and ${callersAre(tenantQueue)} waiting for ${whose}, the maximum of its tenantQueue`)
   }
 
   aborted({ reason: cause }: AbortSignal): AbortedError {

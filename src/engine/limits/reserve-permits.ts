@@ -161,7 +161,8 @@ class ReservationDecision {
     const { windows, hold, session, tenants } = request
     this.#state = state
     this.#session = session
-    this.#tenants = tenants
+    // Nobody is the same as no list.
+    this.#tenants = tenants?.length === 0 ? undefined : tenants
     this.#now = now
     this.#offset = Math.floor((wall - now) * FRACTION) / FRACTION
     this.#spare = state.spare ??= []

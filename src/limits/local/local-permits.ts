@@ -183,9 +183,9 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
     if (!this.#handing) this.#handOut()
   }
 
-  gaveUp(wasFirst: boolean): void {
+  gaveUp(isFirstNew: boolean): void {
     this.#turns?.reportWaiters(this.#callers!.queue, true)
-    if (wasFirst) this.wake()
+    if (isFirstNew) this.wake()
   }
 
   /** @param late as in `Counter.take`. */
@@ -221,9 +221,11 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
       const { tenant } = terms
       const isBeyond = this.#full(queue, tenant, 0) !== undefined
       if (isBeyond) this.#beyond.push(waiter)
+      const { first } = queue
       callers.enter(waiter, terms, deadline)
       turns?.reportWaiters(queue, false)
-      if (isBeyond || queue.first === waiter) this.wake()
+      // With tenants, the first may be another one than before even if it is not this one.
+      if (isBeyond || queue.first !== first) this.wake()
       else if (!this.#handing) queue.setTimer()
     })
   }

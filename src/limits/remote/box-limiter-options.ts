@@ -31,7 +31,7 @@ export type BoxLimiterOptions = {
   lease?: Duration | undefined
   /** Maximum number of waiting callers of this process; default: no maximum. Further ones get a BusyError. */
   queue?: number | undefined
-  /** The same for each tenant. */
+  /** The same for each tenant without a group, and for each group. */
   tenantQueue?: number | undefined
   /**
    * Number of permits to fetch together, if they are available, for callers of this process that come within the expiry

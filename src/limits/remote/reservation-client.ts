@@ -138,7 +138,8 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
       if (wait === 0)
         return isQuiet && !this.outage ? Promise.reject(this.#errors.busy()) : this.#try(n, terms)
       if (full(terms)) return this.#acquireIfRoom(n, terms, deadline, full)
-      if (isQuiet && this.#waiters.before(priority, tenant, n).callers === callers && deadline < pace.turn) {
+      const isLate = isQuiet && deadline < pace.turn
+      if (isLate && this.#waiters.before(priority, tenant, n).callers === callers) {
         throw this.#errors.tooLate(wait, pace.turn - now)
       }
       if (deadline < Infinity) pace.openBeyondPart()

@@ -6,7 +6,7 @@ import type { AcquireOptions, LimiterOptions } from '../../../src/limits/limit-o
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
 import { sharedLimiter } from '../../../src/limits/threads/shared-limiter.js'
 import { Random } from '../../../packages/conformance/src/random.js'
-import { pass } from '../../support/passing.js'
+import { pass, settled } from '../../support/passing.js'
 import { Server } from './deciding-server.js'
 import { DistantBox } from './distant-box.js'
 import { NaiveCount } from './naive-count.js'
@@ -200,17 +200,61 @@ describe('tenants', () => {
     expect(given.filter(Boolean).length).toBe(5)
   })
 
+  test('whose turn comes earlier, because of a caller that left or came, have it at once', async () => {
+    for (const change of ['abort', 'weight'] as const) {
+      const clock = new VirtualClock()
+      const it = limiter({ limit: 100, per: '100s', clock })
+      await it.acquire(99)
+      const controller = new AbortController()
+      const order: string[] = []
+      const ask = (name: string, n: number, options: AcquireOptions) =>
+        it.acquire(n, options).then(
+          () => order.push(name),
+          () => undefined,
+        )
+      if (change === 'abort') {
+        void ask('large', 100, { tenant: 'a', signal: controller.signal })
+        void ask('small', 1, { tenant: 'a' })
+        void ask('other', 50, { tenant: 'b' })
+      } else {
+        void ask('other', 50, { tenant: 'b' })
+        void ask('small', 1, { tenant: 'a', weight: 0.01 })
+      }
+      await settled()
+      expect(order).toEqual([])
+      if (change === 'abort') controller.abort()
+      else void ask('late', 50, { tenant: 'b', weight: 0.001 })
+      await settled()
+      expect(order).toEqual(['small'])
+      await it.close()
+    }
+  })
+
+  test('with names of any length are told apart', async () => {
+    const scene = Scene.boxes({ limit: 20, per: 1000 }, [2, 2])
+    const long = 'x'.repeat(500)
+    scene.work(0, 60, { tenant: `${long} 1` })
+    for (const end of [2, 3]) scene.work(1, 60, { tenant: `${long} ${end}` })
+    await pass(scene.clock, 5000)
+    for (const each of Object.values(await scene.during(MINUTE))) {
+      expect(each).toBeGreaterThan(0.9 * 400)
+      expect(each).toBeLessThan(1.1 * 400)
+    }
+  })
+
   test('each have a queue of their own, beside the one for all', async () => {
     const it = limiter({ limit: 1, per: 1000, queue: 4, tenantQueue: 2, clock: new VirtualClock() })
     await it.acquire(1, { tenant: 'flood' })
     const call = (tenant: string | undefined) =>
-      it.acquire(1, { tenant }).catch((error: unknown) => (error as Error).message)
+      it
+        .acquire(1, { tenant, group: tenant?.startsWith('flood') ? 'group' : undefined })
+        .catch((error: unknown) => (error as Error).message)
     const outcomes: unknown[] = []
-    for (const tenant of ['flood', 'flood', 'flood', 'other', undefined, 'third'])
+    for (const tenant of ['flood 1', 'flood 2', 'flood 3', 'other', undefined, 'third'])
       void call(tenant).then(outcome => outcomes.push(outcome))
     await new Promise(resolve => setImmediate(resolve))
     expect(outcomes.sort()).toEqual([
-      'no permit of a limiter of this process is available now, and 2 callers are waiting for tenant flood, the maximum of its tenantQueue',
+      'no permit of a limiter of this process is available now, and 2 callers are waiting for group group, the maximum of its tenantQueue',
       'no permit of a limiter of this process is available now, and 4 callers are waiting, the maximum of its queue',
     ])
     const closed = it.close()
