@@ -78,8 +78,8 @@ export class FairTurns<P extends Party> {
   }
 
   /**
-   * The first party. Or for a party, up to two others whose turns do not come before its turn. All parties together are
-   * a tree: each is one of the others of exactly one party.
+   * Returns the children of a party in the heap, whose turns do not come before its turn; undefined: returns the first
+   * party.
    */
   after(party: P | undefined): readonly P[] {
     if (!party) return this.#heap.slice(0, 1)
@@ -87,7 +87,7 @@ export class FairTurns<P extends Party> {
     return this.#heap.slice(2 * place + 1, 2 * place + 3)
   }
 
-  /** Adds a party that goes on as one of other turns does. @param turn a copy of the other's. */
+  /** Adds a party whose turn is a copy of that of a party of other turns. */
   addCopy(party: P): void {
     party.turn.place = this.#heap.push(party) - 1
     this.#move(party.turn.place)

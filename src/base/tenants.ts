@@ -10,7 +10,7 @@ const MAX_NAME = 64
 const MIN_WEIGHT = 1e-6
 
 /** A tenant or group with waiters. */
-export interface WaitingTenant {
+export interface TenantInTurn {
   /** Short, and different for a tenant and a group. Empty for waiters without a tenant. */
   readonly name: string
   readonly weight: number
@@ -42,10 +42,10 @@ export class Tenants {
   readonly #root = new Group()
   readonly #groups = new Map<string, Group>()
 
-  /** @param nobody the waiters without a tenant. */
-  constructor(nobody: Lane) {
-    this.#root.lanes.set(undefined, nobody)
-    this.#root.turns.changed(nobody)
+  /** @param others the waiters without a tenant. */
+  constructor(others: Lane) {
+    this.#root.lanes.set(undefined, others)
+    this.#root.turns.changed(others)
   }
 
   get first(): Waiter | undefined {
@@ -66,7 +66,7 @@ export class Tenants {
   }
 
   /** The tenants and groups, and their weights. @param max maximum number; the others are one without a name. */
-  waiting(max: number): WaitingTenant[] {
+  waiting(max: number): TenantInTurn[] {
     const all = this.#root.turns.all.filter(({ turn }) => turn.weight >= MIN_WEIGHT)
     const named = all.slice(0, max).map(party => ({
       name: nameOf(party),
@@ -107,7 +107,7 @@ export class Tenants {
   }
 
   /**
-   * Counts the waiters that have their turns before a new caller, if nobody else comes. Of other tenants, counts only
+   * Counts the waiters that have their turns before a new caller, if no others come. Of other tenants, counts only
    * those whose callers want one permit each, so the numbers may be too small.
    */
   before(tenant: Tenant | undefined, priority: number, n: number): Counts {
@@ -118,7 +118,7 @@ export class Tenants {
     return group === this.#root ? inGroup : aheadIn(this.#root, group, 1, inGroup, n)
   }
 
-  /** All waiters in the order of their turns, if nobody else comes. The loop must not add or remove any. */
+  /** All waiters in the order of their turns, if no others come. The loop must not add or remove any. */
   *[Symbol.iterator](): Generator<Waiter, void, void> {
     const walk = new GroupWalk(this.#root)
     while (walk.cost > 0) yield walk.next()

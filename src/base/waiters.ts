@@ -2,7 +2,7 @@ import { onAbort } from './abort-task.js'
 import type { Clock, Timer } from './clock.js'
 import { Deadlines } from './deadlines.js'
 import { Lane, type Counts, type Tenant, type Waiter } from './lane.js'
-import { Tenants, type WaitingTenant } from './tenants.js'
+import { Tenants, type TenantInTurn } from './tenants.js'
 
 export interface WaitersOwner<W extends Waiter> {
   /**
@@ -84,7 +84,7 @@ export class Waiters<W extends Waiter> {
    * The tenants and groups with waiters, and their weights; undefined without tenants.
    * @param max maximum number; the others are one without a name.
    */
-  waitingTenants(max: number): WaitingTenant[] | undefined {
+  waitingTenants(max: number): TenantInTurn[] | undefined {
     const waiting = this.#tenants?.waiting(max)
     return waiting && waiting.length > 0 ? waiting : undefined
   }
@@ -94,9 +94,9 @@ export class Waiters<W extends Waiter> {
     return this.before(-Infinity, tenant, n)
   }
 
-  /** Number of waiters of a tenant, or of its group. */
-  callersOf(tenant: Tenant): number {
-    return this.#tenants?.callersOf(tenant) ?? 0
+  /** Number of waiters of a tenant, or of its group; 0 without one. */
+  callersOf(tenant: Tenant | undefined): number {
+    return (tenant && this.#tenants?.callersOf(tenant)) ?? 0
   }
 
   add(waiter: W, priority = 0, tenant?: Tenant): void {

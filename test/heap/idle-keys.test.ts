@@ -3,6 +3,7 @@ import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
 import { Box } from '../../src/box.js'
 import { VirtualClock } from '../../src/base/clock.js'
+import { limiter } from '../../src/limits/local/local-limiter.js'
 import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
 import { pass } from '../support/passing.js'
 
@@ -50,4 +51,28 @@ test('keys of a limiter with a concurrency are freed without a further call', as
 test('keys of locks are freed without a further call', async () => {
   const left = await leftBy((box, key) => box.mutex(key).run(() => Promise.resolve()))
   expect(left).toBeLessThan(MAX_KEPT)
+}, 60_000)
+
+test('tenants of a limiter, and groups, are freed when they leave, while others wait', async () => {
+  const clock = new VirtualClock()
+  const api = limiter({ limit: 1, per: '1h', clock })
+  await api.acquire()
+  void api.acquire(1, { tenant: 'patient' })
+  const leave = async (index: number): Promise<void> => {
+    const controller = new AbortController()
+    const { signal } = controller
+    const tenant = `tenant ${index}`
+    const calls = [undefined, tenant].map(group => api.acquire(1, { tenant, group, signal }))
+    controller.abort()
+    await Promise.allSettled(calls)
+  }
+  const inUse = (): number => {
+    collect()
+    return process.memoryUsage().heapUsed
+  }
+  await leave(0)
+  const before = inUse()
+  for (let index = 1; index <= 4 * KEYS; index++) await leave(index)
+  expect(inUse() - before).toBeLessThan(MAX_KEPT)
+  expect(api.explain().place).toBe(1)
 }, 60_000)

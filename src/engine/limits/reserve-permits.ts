@@ -76,7 +76,7 @@ export const CONTENDS = 3000
 /** Maximum number of known processes. With more, each assumes that there are this many. */
 const MAX_CONTENDERS = 100
 /** The tenants of a process without tenants. */
-const NOBODY: TenantList = ['', 1]
+const NO_TENANT: TenantList = ['', 1]
 /** Parts of a contender. */
 const PRECISION = 1e6
 /** Maximum number of rounds in the search for an instant that keeps all limits. */
@@ -161,7 +161,7 @@ class ReservationDecision {
     const { windows, hold, session, tenants } = request
     this.#state = state
     this.#session = session
-    // Nobody is the same as no list.
+    // An empty list counts as none.
     this.#tenants = tenants?.length === 0 ? undefined : tenants
     this.#now = now
     this.#offset = Math.floor((wall - now) * FRACTION) / FRACTION
@@ -270,9 +270,9 @@ class ReservationDecision {
         0,
       )
     this.#processes = this.#tenants?.map(({ name }) => (name === '' ? 1 : processes.get(name)!))
-    const part = weightOf(own ?? NOBODY)
+    const part = weightOf(own ?? NO_TENANT)
     const sessions = Object.keys(contenders).filter(session => session !== this.#session)
-    const all = sessions.reduce((sum, session) => sum + weightOf(tenants[session] ?? NOBODY), part)
+    const all = sessions.reduce((sum, session) => sum + weightOf(tenants[session] ?? NO_TENANT), part)
     return Math.round((all / part) * PRECISION) / PRECISION
   }
 
@@ -384,7 +384,6 @@ class ReservationDecision {
     // It is not known which of the spares have passed.
     this.#spare.length = 0
     delete state.contenders
-    delete state.tenants
     for (const record of state.records) record.seen = Math.min(record.seen, this.#now)
   }
 

@@ -33,7 +33,7 @@ export interface Turns {
 const LATENESS = 5
 /** Maximum time for which the wall clock is assumed to advance like the monotonic one, in milliseconds. */
 const MAX_SLEEP = 60_000
-const NOBODY: Counts = { callers: 0, permits: 0 }
+const NO_CALLERS: Counts = { callers: 0, permits: 0 }
 
 /**
  * Decides about the permits of one counter, and gives them to waiters. Each permit counts from the moment at which its
@@ -115,7 +115,7 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
   }
 
   /** @param before the callers ahead of the one that wants an explanation. */
-  #explain(n: number, { callers: place, permits: ahead }: Counts = NOBODY): Explanation {
+  #explain(n: number, { callers: place, permits: ahead }: Counts = NO_CALLERS): Explanation {
     const counter = this.#counter
     const { running } = counter
     const explanation = explanationOf(counter.explain(n, ahead), place, this.#times.now(), counter.paused)
@@ -281,8 +281,7 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
     own: number,
     rules = this.#rules,
   ): BusyError | undefined {
-    const ofTenant = tenant ? queue.callersOf(tenant) : 0
-    return this.#errors.queueFull(rules, queue.callers - own, tenant, ofTenant - own)
+    return this.#errors.queueFull(rules, queue.callers - own, tenant, queue.callersOf(tenant) - own)
   }
 
   /**

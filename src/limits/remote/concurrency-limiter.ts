@@ -223,7 +223,7 @@ export class ConcurrencyLimiter implements BoxPermits {
   /** Returns the error if no further caller may wait. */
   #full({ tenant }: Terms): BusyError | undefined {
     const callers = this.#semaphore.callers + this.#remote.waiting
-    const ofTenant = tenant ? this.#semaphore.callersOf(tenant) + this.#remote.callersOf(tenant) : 0
+    const ofTenant = this.#semaphore.callersOf(tenant) + this.#remote.callersOf(tenant)
     return this.#errors.queueFull(this.#terms, callers, tenant, ofTenant)
   }
 

@@ -59,8 +59,8 @@ export class ConcurrencySemaphore implements CallersOwner {
     return this.#waiters.callers
   }
 
-  /** Number of waiters of a tenant. */
-  callersOf(tenant: Tenant): number {
+  /** Number of waiters of a tenant, or of its group; 0 without one. */
+  callersOf(tenant: Tenant | undefined): number {
     return this.#waiters.callersOf(tenant)
   }
 

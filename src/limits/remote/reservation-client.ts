@@ -266,9 +266,9 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
     return this.#callers.waiting
   }
 
-  /** Number of waiting callers of a tenant; 0 without one. */
+  /** Number of waiting callers of a tenant, or of its group; 0 without one. */
   callersOf(tenant: Tenant | undefined): number {
-    return tenant ? this.#waiters.callersOf(tenant) : 0
+    return this.#waiters.callersOf(tenant)
   }
 
   /**

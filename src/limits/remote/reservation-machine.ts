@@ -1,4 +1,4 @@
-import type { WaitingTenant } from '../../base/tenants.js'
+import type { TenantInTurn } from '../../base/tenants.js'
 import type { PermitReservation } from '../../engine/contract.js'
 import { leastDelay } from '../../engine/limits/definition.js'
 import type { ReservePermits, Reserved, ReturnedPermits } from '../../engine/limits/reservation.js'
@@ -35,7 +35,7 @@ interface Call extends WantedUnits {
   readonly deciders: readonly TryWaiter[]
   readonly place: number
   /** The tenants in the request. */
-  readonly tenants: readonly WaitingTenant[] | undefined
+  readonly tenants: readonly TenantInTurn[] | undefined
 }
 
 /** A waiter that gets its permits, and their instant by the engine's clock. */
@@ -158,7 +158,8 @@ export class ReservationMachine {
     this.pace.hasTenants = tenants !== undefined
     const part = this.pace.part(terms)
     const reach = this.pace.reach(terms)
-    const situation: Situation = { waiters: this.#callers.queue, reserved, terms, part, reach, now }
+    const hold = this.pace.hold(terms)
+    const situation: Situation = { waiters: this.#callers.queue, reserved, terms, part, reach, hold, now }
     const { units: wanted, waiters } = isQuiet
       ? NOTHING
       : (terms.batch > 1 ? unitsInBatches : unitOfEach)(situation)

@@ -33,6 +33,8 @@ export interface Situation {
   readonly part: number
   /** Time within which it also takes permits beyond that, in milliseconds. */
   readonly reach: number
+  /** Time for which each permit must be usable, in milliseconds. */
+  readonly hold: number
   /** Clock time. */
   readonly now: number
 }
@@ -109,13 +111,13 @@ export function unitsInBatches({ waiters: all, reserved, terms, part, reach, now
  * Returns units for waiters that have a reserved instant, because other processes may have returned earlier ones. For
  * each earlier instant, this process returns its latest one.
  */
-export function earlierUnits({ waiters, reserved, terms, reach, now }: Situation): readonly Unit[] {
+export function earlierUnits({ waiters, reserved, terms, hold, now }: Situation): readonly Unit[] {
   if (terms.batch > 1 || !waiters.first) return []
   const sizes = reserved.sizes()
   const units: Unit[] = []
   for (const [n, { earliest }] of reserved.lastOfSizes()) {
     // The reply may take longer than the time that such a unit would save.
-    const within = earliest - reach - now
+    const within = earliest - hold - now
     const count = Math.min(sizes.get(n)!, MAX_UNITS - units.length)
     const unit = { n, more: 0, within }
     if (within > 0) units.push(...Array.from({ length: count }, () => unit))

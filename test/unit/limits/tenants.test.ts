@@ -234,12 +234,24 @@ describe('tenants', () => {
     const scene = Scene.boxes({ limit: 20, per: 1000 }, [2, 2])
     const long = 'x'.repeat(500)
     scene.work(0, 60, { tenant: `${long} 1` })
-    for (const end of [2, 3]) scene.work(1, 60, { tenant: `${long} ${end}` })
+    scene.work(0, 60, { tenant: 'short' })
+    scene.work(1, 60, { tenant: `${long} 2` })
     await pass(scene.clock, 5000)
     for (const each of Object.values(await scene.during(MINUTE))) {
       expect(each).toBeGreaterThan(0.9 * 400)
       expect(each).toBeLessThan(1.1 * 400)
     }
+  })
+
+  test('are not overtaken by a caller that does not wait', async () => {
+    const { clock, limiters } = Scene.boxes({ limit: 3, per: 1000 }, [2])
+    const [it] = limiters
+    let given = 0
+    for (let left = 5; left > 0; left--) void it!.acquire(1, { tenant: 'a' }).then(() => given++)
+    const tried = it!.acquire(1, { wait: 0 }).catch((error: unknown) => error)
+    await pass(clock, 100)
+    expect(await tried).toBeInstanceOf(BusyError)
+    expect(given).toBe(3)
   })
 
   test('each have a queue of their own, beside the one for all', async () => {

@@ -7,7 +7,7 @@ local FARTHEST, MAX_BACKSTEP, MIN_STEP, MAX_ROUNDS = 10000, 1000, 0.0005, 8
 local IN_FORCE, MAX_NAMERS, MAX_SPARES = 5000, 16, 1000
 local CONTENDS, MAX_CONTENDERS, PRECISION = 3000, 100, 1000000
 -- The tenants of a process without tenants.
-local NOBODY = { '', 1 }
+local NO_TENANT = { '', 1 }
 -- The server provides these during a call, and not while it loads a library.
 local call, pack, unpack, floor, ceil, abs, max, min, format
 -- The key of the limiter, the arguments of the call, and how many of them were read.

@@ -156,10 +156,10 @@ local function contendAmongTenants(known)
     processes = {}
     for i = 1, #tenants, 2 do processes[#processes + 1] = tenants[i] == '' and 1 or counts[tenants[i]] end
   end
-  local part = weightOf(tenants or NOBODY)
+  local part = weightOf(tenants or NO_TENANT)
   local sum = part
   for other in pairs(known) do
-    if other ~= session then sum = sum + weightOf(lists[other] or NOBODY) end
+    if other ~= session then sum = sum + weightOf(lists[other] or NO_TENANT) end
   end
   if known[session] then lists[session] = tenants end
   state.tenants = next(lists) and lists or nil
@@ -184,7 +184,7 @@ local function decide()
   if state.askedAt - now > MAX_BACKSTEP then
     state.pausedUntil = state.pausedUntil - (state.askedAt - now)
     for _, record in ipairs(state.records) do record.seen = min(record.seen, now) end
-    state.spare, state.contenders, state.tenants = {}, nil, nil
+    state.spare, state.contenders = {}, nil
   end
   state.askedAt = now
 
