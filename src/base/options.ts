@@ -91,3 +91,13 @@ export function flag(option: string, value: unknown, fallback: boolean): boolean
     throw new InvalidArgumentError(`${option} must be true or false, not ${shown(value)}`)
   return value
 }
+
+/** Checks that a value is an integer from `min` to `max`. @throws InvalidArgumentError */
+export function checkedInteger(option: string, value: unknown, min: number, max: number): number {
+  if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) {
+    return value as number
+  }
+  throw new InvalidArgumentError(
+    `${option} must be a whole number from ${min} to ${max}, not ${shown(value)}`,
+  )
+}

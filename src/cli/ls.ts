@@ -120,10 +120,11 @@ export function limiterTable(reports: readonly LimiterReport[]): string {
     const named = [name, key]
     const rest = [pausedFor > 0 ? shortDuration(pausedFor) : '', waiting.join(' ')]
     if (limits.length === 0) return [[...named, '', '', '', '', ...rest]]
-    return limits.map(({ limit, per, window, timeZone, used, remaining, resetIn }) => {
+    return limits.map(({ limit, per, window, timeZone, unit, used, remaining, resetIn }) => {
       const kind = window === 'sliding' ? '' : ` ${window}${timeZone === '' ? '' : ` ${timeZone}`}`
       const counts = [String(used), String(remaining), resetIn > 0 ? shortDuration(resetIn) : '']
-      return [...named, `${limit} per ${shortDuration(per)}${kind}`, ...counts, ...rest]
+      const units = unit === undefined ? '' : ` ${unit}`
+      return [...named, `${limit}${units} per ${shortDuration(per)}${kind}`, ...counts, ...rest]
     })
   })
   return columns([LIMITER_HEAD, ...lines], LIMITER_RIGHT_ALIGNED)

@@ -35,7 +35,9 @@ export { decideCommit, type StoreState } from './commit.js'
 export type { WindowDefinition } from './limits/definition.js'
 export type { KeptLimit, KeptLimiter } from './limits/report.js'
 export { reservePermits, type LimiterState } from './limits/reserve-permits.js'
+export type { Cost } from './limits/cost.js'
 export type {
+  Explain,
   InstantPermits,
   ReservePermits,
   Reserved,

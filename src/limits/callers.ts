@@ -2,22 +2,26 @@ import type { Clock } from '../base/clock.js'
 import { Waiter } from '../base/lane.js'
 import { Waiters, type WaitersOwner } from '../base/waiters.js'
 import type { Terms } from './limit-options.js'
+import { type Cost, NOTHING } from '../engine/limits/cost.js'
+import type { CostRules } from './costs.js'
 import type { LimiterErrors } from './limiter-errors.js'
 import type { Permit } from './permit.js'
 
 /** A caller that waits for permits. */
 export class PermitWaiter<T = Permit> extends Waiter {
   /**
+   * @param share the part of its turn that its cost takes.
    * @param settle resolves the caller's promise. To save memory, it is the only one of the promise's functions that is
    * kept: a rejection is passed to it as a rejected promise.
    */
   constructor(
-    n: number,
+    readonly cost: Cost,
+    share: number,
     /** Its place in the order of the callers of all threads; 0 with one thread. */
     readonly arrival: number,
     readonly settle: (outcome: T | Promise<T>) => void,
   ) {
-    super(n)
+    super(share)
   }
 
   reject(error: Error): void {
@@ -38,6 +42,8 @@ export class Callers<T = Permit> implements WaitersOwner<PermitWaiter<T>> {
   readonly queue: Waiters<PermitWaiter<T>>
   readonly #owner: CallersOwner
   readonly #errors: LimiterErrors
+  /** The sum of the costs of the waiters; undefined before one has come with other units than calls. */
+  #sum: { n: number; amounts: number[] } | undefined
   /** Called when the last waiter has left. */
   readonly #ended: (() => void)[] = []
 
@@ -53,11 +59,13 @@ export class Callers<T = Permit> implements WaitersOwner<PermitWaiter<T>> {
    */
   enter(waiter: PermitWaiter<T>, { wait, signal, priority, tenant }: Terms, deadline: number): void {
     this.queue.add(waiter, priority, tenant)
+    this.#count(waiter.cost, 1)
     this.queue.limit(waiter, wait, deadline, signal)
   }
 
   /** Removes a waiter, which waits elsewhere, or no more. @param isServed whether it gets its permits. */
   leave(waiter: PermitWaiter<T>, isServed = false): void {
+    this.#count(waiter.cost, -1)
     if (isServed) this.queue.take(waiter)
     else this.queue.remove(waiter)
     if (this.queue.first) return
@@ -72,10 +80,19 @@ export class Callers<T = Permit> implements WaitersOwner<PermitWaiter<T>> {
   }
 
   /** Rejects the waiters that want more permits than can ever be granted together. */
-  refuseAbove(max: number): void {
+  refuseAbove(costs: CostRules): void {
     for (const waiter of [...this.queue]) {
-      if (waiter.n > max) this.refuse(waiter, this.#errors.lowered(max, waiter.n))
+      const excess = costs.excess(waiter.cost)
+      if (excess) this.refuse(waiter, this.#errors.lowered(excess))
     }
+  }
+
+  /** Returns the cost of the first waiters: of all, or with several units their part in the sum. @param permits its share. */
+  costOf(permits: number): Cost {
+    if (permits === 0) return NOTHING
+    if (!this.#sum) return { n: permits }
+    const part = permits / this.queue.permits
+    return { n: this.#sum.n * part, amounts: this.#sum.amounts.map(amount => amount * part) }
   }
 
   refuseAll(error: Error): void {
@@ -106,6 +123,13 @@ export class Callers<T = Permit> implements WaitersOwner<PermitWaiter<T>> {
 
   aborted(waiter: PermitWaiter<T>, signal: AbortSignal): void {
     this.refuse(waiter, this.#errors.aborted(signal))
+  }
+
+  #count({ n, amounts }: Cost, sign: 1 | -1): void {
+    if (!amounts) return
+    const sum = (this.#sum ??= { n: 0, amounts: amounts.map(() => 0) })
+    sum.n += sign * n
+    for (const [place, amount] of amounts.entries()) sum.amounts[place]! += sign * amount
   }
 
   #refuseMostUrgent(outage: Error | undefined): void {

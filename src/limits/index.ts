@@ -1,5 +1,6 @@
 export { VirtualClock, type Clock, type Timer } from '../base/clock.js'
 export type { LimiterCloseOptions } from './closing.js'
+export type { Amounts, Costs } from './costs.js'
 export type { AcquireOptions, LimiterOptions, LimitOptions, Limits, TenantOptions } from './limit-options.js'
 export type { Decision, Explanation, Limiter } from './limiter.js'
 export { limiter, type LocalLimiter } from './local/local-limiter.js'

@@ -2,10 +2,19 @@ import type { Clock } from '../base/clock.js'
 import { milliseconds, type Duration } from '../base/duration.js'
 import { InvalidArgumentError, shown } from '../base/errors.js'
 import type { Tenant } from '../base/lane.js'
-import { checkKey, checkOptions, checkSignal, checkTimeZone, spelledZone } from '../base/options.js'
+import {
+  checkedInteger,
+  checkKey,
+  checkOptions,
+  checkSignal,
+  checkTimeZone,
+  spelledZone,
+} from '../base/options.js'
 import { DAY } from '../engine/limits/calendar-periods.js'
 import { windowOf, type Limit } from '../engine/limits/definition.js'
+import { placeOf } from '../engine/limits/cost.js'
 import type { Rules } from './counter.js'
+import { CALLS, CostRules } from './costs.js'
 
 /** A maximum number of permits in a period of time. */
 export interface LimitOptions {
@@ -20,6 +29,8 @@ export interface LimitOptions {
   window?: 'sliding' | 'calendar' | 'smooth' | undefined
   /** The time zone of the days, such as `'Europe/Berlin'`, for a calendar of `'1d'`. Default: UTC. */
   timeZone?: string | undefined
+  /** What it counts, such as `'tokens'`; default `'calls'`. Callers pass an amount of each unit. */
+  unit?: string | undefined
 }
 
 /** Options of a limiter besides its limits. */
@@ -101,7 +112,7 @@ const MAX_PRIORITY = 1e6
 const MIN_WEIGHT = 0.001
 const MAX_WEIGHT = 1000
 
-const LIMIT_NAMES = ['limit', 'per', 'window', 'timeZone'] as const
+const LIMIT_NAMES = ['limit', 'per', 'window', 'timeZone', 'unit'] as const
 const COMMON_NAMES = ['jitter', 'concurrency', 'queue', 'tenantQueue', 'clock']
 const TENANT_NAMES = ['tenant', 'weight', 'group']
 const ACQUIRE_NAMES = ['wait', 'signal', 'priority', ...TENANT_NAMES]
@@ -142,17 +153,30 @@ export function checkedOptions(
 
 /** The rules of a limiter of this process. */
 export function rulesOf({ limits, jitter, concurrency, queue, tenantQueue }: CheckedOptions): Rules {
-  return { windows: limits.map(limit => windowOf(limit, jitter)), concurrency, queue, tenantQueue }
+  const costs = new CostRules(limits)
+  return {
+    windows: limits.map(limit => windowOf(limit, jitter)),
+    places: limits.map(({ unit }) => placeOf(unit, costs.units)),
+    costs,
+    concurrency,
+    queue,
+    tenantQueue,
+  }
 }
 
 /**
  * Returns the options with another limit.
- * @param per selects one of several limits.
+ * @param per selects one of several limits, together with the unit.
  * @throws InvalidArgumentError
  */
-export function withLimit<T extends CheckedOptions>(options: T, limit: number, per: Duration | undefined): T {
+export function withLimit<T extends CheckedOptions>(
+  options: T,
+  limit: number,
+  per: Duration | undefined,
+  unit: string | undefined,
+): T {
   const checked = checkedInteger('limit', limit, 1, MAX_PERMITS)
-  const meant = indexOfLimit(options.limits, per)
+  const meant = indexOfLimit(options.limits, per, unit)
   const limits = options.limits.map((one, index) => (index === meant ? { ...one, limit: checked } : one))
   return { ...options, limits }
 }
@@ -169,7 +193,7 @@ function checkedLimits(limits: unknown, jitter: number): readonly Limit[] {
 }
 
 function checkedLimit(options: Partial<LimitOptions>, jitter: number): Limit {
-  const { window: kind = 'sliding', timeZone } = options
+  const { window: kind = 'sliding', timeZone, unit = CALLS } = options
   const limit = checkedInteger('limit', options.limit, 1, MAX_PERMITS)
   const per = milliseconds('per', options.per, PER_BOUNDS)
   if (timeZone !== undefined && (kind !== 'calendar' || per !== DAY)) {
@@ -187,22 +211,36 @@ function checkedLimit(options: Partial<LimitOptions>, jitter: number): Limit {
     }
     if (timeZone !== undefined) checkTimeZone(timeZone)
   }
-  return { kind, limit, per, timeZone: timeZone === undefined ? '' : spelledZone(timeZone) }
+  checkKey('unit', unit)
+  return {
+    kind,
+    limit,
+    per,
+    timeZone: timeZone === undefined ? '' : spelledZone(timeZone),
+    unit: unit === CALLS ? undefined : unit,
+  }
 }
 
 /**
  * Returns the index of a limit.
- * @param per its window; undefined if there is only one limit.
+ * @param per its window; undefined for any. @param unit its unit; undefined for any.
  * @throws InvalidArgumentError that lists the limits, unless exactly one matches.
  */
-function indexOfLimit(limits: readonly Limit[], per: Duration | undefined): number {
+function indexOfLimit(limits: readonly Limit[], per: Duration | undefined, unit: string | undefined): number {
   const length = per === undefined ? undefined : milliseconds('per', per, PER_BOUNDS)
+  const unitOf = (limit: Limit): string => limit.unit ?? CALLS
   const meant = limits.flatMap((limit, index) =>
-    length === undefined || limit.per === length ? [index] : [],
+    (length === undefined || limit.per === length) && (unit === undefined || unitOf(limit) === unit)
+      ? [index]
+      : [],
   )
   if (meant.length === 1) return meant[0]!
-  const there = limits.map(limit => `${limit.limit} in ${limit.per} ms`).join(', ')
-  throw new InvalidArgumentError(`per must be that of one of these limits: ${there}; not ${shown(per)}`)
+  const named = limits.some(limit => limit.unit !== undefined)
+  const there = limits.map(limit => `${limit.limit} ${named ? `${unitOf(limit)} ` : ''}in ${limit.per} ms`)
+  const given = named ? `${shown(per)}, ${shown(unit)}` : shown(per)
+  throw new InvalidArgumentError(
+    `per${named ? ' and unit' : ''} must be that of one of these limits: ${there.join(', ')}; not ${given}`,
+  )
 }
 
 /** Checks the options of a request for permits. @throws InvalidArgumentError */
@@ -252,14 +290,4 @@ export function checkOneOf(option: string, value: unknown, known: readonly unkno
   if (known.includes(value)) return
   const names = known.map(name => `'${String(name)}'`).join(', ')
   throw new InvalidArgumentError(`${option} must be one of ${names}, not ${shown(value)}`)
-}
-
-/** Checks that a value is an integer from `min` to `max`. @throws InvalidArgumentError */
-export function checkedInteger(option: string, value: unknown, min: number, max: number): number {
-  if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) {
-    return value as number
-  }
-  throw new InvalidArgumentError(
-    `${option} must be a whole number from ${min} to ${max}, not ${shown(value)}`,
-  )
 }

@@ -94,9 +94,10 @@ export class LimiterErrors {
     return new TimedOutError(`${late}: ${callers}${earliest}`, this.#context)
   }
 
-  lowered(max: number, n: number): InvalidArgumentError {
+  /** @param excess the limit and the cost. */
+  lowered([max, wanted]: readonly [max: number, wanted: string]): InvalidArgumentError {
     return new InvalidArgumentError(
-      `the limit of ${this.#title} was lowered to ${max} while a caller waited for ${n} permits`,
+      `the limit of ${this.#title} was lowered to ${max} while a caller waited for ${wanted}`,
       this.#context,
     )
   }

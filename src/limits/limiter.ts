@@ -1,3 +1,4 @@
+import type { Costs } from './costs.js'
 import type { AcquireOptions, TenantOptions } from './limit-options.js'
 import type { Permit } from './permit.js'
 import type { Explained } from '../engine/limits/reservation.js'
@@ -37,7 +38,7 @@ export function explanationOf(
 
 /** The outcome of `decide`, and the state of the limiter at the same moment. */
 export interface Decision {
-  /** A permit for one call; undefined if none is available now. */
+  /** The permit; undefined if none is available now. */
   readonly permit: Permit | undefined
   /** The state for the next caller. After a refusal, `waitsFor` is never `'nothing'`. */
   readonly explanation: Explanation
@@ -46,34 +47,35 @@ export interface Decision {
 /** The methods of every limiter that decides within the call. */
 export interface Limiter {
   /**
-   * Returns a permit for `n` calls if it is available now without overtaking a waiter, else undefined. Never waits.
-   * @param n an integer, no greater than the smallest limit; default 1.
+   * Returns a permit if it is available now without overtaking a waiter, else undefined. Never waits.
+   * @param cost number of calls, no greater than the smallest limit; default 1. If limits count other units, an amount
+   * of each, such as `{ tokens: 1200 }`.
    * @throws InvalidArgumentError, ClosedError
    */
-  tryAcquire(n?: number): Permit | undefined
+  tryAcquire(cost?: Costs): Permit | undefined
   /**
-   * Does the same as `tryAcquire` for one call. Also returns the number of remaining permits, and the time until more
+   * Does the same as `tryAcquire`. Also returns the number of remaining permits, and the time until more
    * are available. A separate call of `explain` would return the state of a later moment.
    * @throws ClosedError
    */
-  decide(): Decision
+  decide(cost?: Costs): Decision
   /**
-   * Waits for its turn, and returns a permit for `n` calls. Callers are served by priority, then in call order; if they
+   * Waits for its turn, and returns a permit. Callers are served by priority, then in call order; if they
    * have tenants, the tenants take turns.
    * @throws TimedOutError when `wait` has passed, or at once if the permit can't be available by then (BusyError for a
    * wait of 0); BusyError when too many callers wait; AbortedError, InvalidArgumentError, ClosedError
    */
-  acquire(n?: number, options?: AcquireOptions): Promise<Permit>
+  acquire(cost?: Costs, options?: AcquireOptions): Promise<Permit>
   /**
    * Acquires a permit, calls `task`, releases the permit, and returns the task's result.
    * @throws the errors of `acquire`, with `taskBegan` false; the error of the task
    */
-  run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T>
+  run<T>(task: (permit: Permit) => T | Promise<T>, cost?: Costs, options?: AcquireOptions): Promise<T>
   /**
-   * Returns the state of the limiter for a caller that would request `n` permits now, on behalf of this tenant.
+   * Returns the state of the limiter for a caller that would request permits now, on behalf of this tenant.
    * @throws InvalidArgumentError
    */
-  explain(n?: number, tenant?: TenantOptions): Explanation
+  explain(cost?: Costs, tenant?: TenantOptions): Explanation
   /**
    * Grants no permit before this time, for example a time that a service has sent. Callers keep waiting. Of several
    * times, the latest applies.

@@ -1,35 +1,57 @@
 import { withTaskBegan, taskError } from '../base/errors.js'
 import { checkTask } from '../base/options.js'
+import type { Cost } from '../engine/limits/cost.js'
 import type { Taken } from './counter.js'
+import type { Amounts, CostRules } from './costs.js'
 
 /** The limiter of a permit, as far as the permit needs it. */
 export interface PermitGiver {
+  readonly costs: CostRules
   /** Called when a permit is released; undefined if the number of permits in use is not limited. */
   released?(): void
   /** Called before `released` if a permit was not used, so that the limits don't count it. */
   unused(taken: Taken): void
+  /** Called with the change of the amounts of a permit, of which one is not 0. */
+  settled(taken: Taken, change: readonly number[]): void
 }
 
-/** A permit for `n` calls, valid from the moment of its grant. */
+/** A permit for one or several calls, valid from the moment of its grant. */
 export class Permit implements Disposable {
-  #giver: PermitGiver | undefined
+  readonly #giver: PermitGiver
+  #state: 'used' | 'released' | 'refunded' = 'used'
+  #cost: Cost
   readonly #at: number
   readonly #mark: number
   readonly #epoch: number
 
   /** Created by a limiter. */
-  constructor(
-    giver: PermitGiver,
-    /** Number of calls that it permits. */
-    readonly n: number,
-    at = 0,
-    mark = 0,
-    epoch = 0,
-  ) {
+  constructor(giver: PermitGiver, cost: Cost, at = 0, mark = 0, epoch = 0) {
     this.#giver = giver
+    this.#cost = cost
     this.#at = at
     this.#mark = mark
     this.#epoch = epoch
+  }
+
+  /** Number of calls that it permits. */
+  get n(): number {
+    return this.#cost.n
+  }
+
+  /**
+   * Reports the amounts that the calls have used, which may differ from the estimates that the permit was requested
+   * with. Others get unused amounts at once. Amounts above the estimates count from now on: the next permits come when
+   * the limit allows them again. A unit that is left out keeps its amount. It may be called again with other amounts,
+   * and after `release`; after `refund` it does nothing.
+   * @param amounts such as `{ tokens: 700 }`: integers from 0 to a billion, of units other than calls.
+   * @throws InvalidArgumentError
+   */
+  settle(amounts: Amounts): void {
+    const cost = this.#cost
+    const change = this.#giver.costs.change(amounts, cost)
+    if (this.#state === 'refunded' || !change.some(Boolean)) return
+    this.#giver.settled(this.#taken, change)
+    this.#cost = { n: cost.n, amounts: cost.amounts!.map((amount, place) => amount + change[place]!) }
   }
 
   /**
@@ -37,9 +59,9 @@ export class Permit implements Disposable {
    * the permit. A second release is harmless.
    */
   release(): void {
-    const giver = this.#giver
-    this.#giver = undefined
-    giver?.released?.()
+    if (this.#state !== 'used') return
+    this.#state = 'released'
+    this.#giver.released?.()
   }
 
   /**
@@ -47,8 +69,14 @@ export class Permit implements Disposable {
    * does nothing.
    */
   refund(): void {
-    this.#giver?.unused({ n: this.n, at: this.#at, mark: this.#mark, epoch: this.#epoch })
+    if (this.#state !== 'used') return
+    this.#giver.unused(this.#taken)
     this.release()
+    this.#state = 'refunded'
+  }
+
+  get #taken(): Taken {
+    return { cost: this.#cost, at: this.#at, mark: this.#mark, epoch: this.#epoch }
   }
 
   [Symbol.dispose](): void {

@@ -30,6 +30,7 @@ export class Running {
     args: readonly string[],
     cwd: string,
     environment: Readonly<Record<string, string>>,
+    input = '',
   ) {
     const child = spawn(command, args, {
       cwd,
@@ -37,7 +38,7 @@ export class Running {
       stdio: ['pipe', 'pipe', 'pipe'],
     })
     this.#child = child
-    child.stdin.on('error', () => undefined).end()
+    child.stdin.on('error', () => undefined).end(input)
     child.stdout.setEncoding('utf8').on('data', (text: string) => (this.#end.stdout += text))
     child.stderr.setEncoding('utf8').on('data', (text: string) => (this.#end.stderr += text))
     this.ended = new Promise((resolve, reject) => {

@@ -10,6 +10,7 @@ import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
 import type { ServerProcess } from '../../apps/chaos/servers/server-process.js'
 import { until } from '../../packages/conformance/src/time.js'
 import { builtProgram } from '../support/built-program.js'
+import { ModelProvider } from '../support/model-provider.js'
 import { startPostgres } from '../support/servers/postgres.js'
 import { startRedis } from '../support/servers/redis.js'
 import { startZooKeeper } from '../support/servers/zookeeper.js'
@@ -26,12 +27,14 @@ function start(
   name: string,
   argv: readonly string[],
   environment: Readonly<Record<string, string>> = {},
+  input?: string,
 ): Running {
   const running = new Running(
     process.execPath,
     [builtProgram(`examples/${name}.js`), ...argv],
     examples,
     environment,
+    input,
   )
   onTestFinished(() => running.kill('SIGKILL'))
   return running
@@ -45,7 +48,7 @@ function stopAfterTest<S extends ServerProcess>(server: S): S {
 test('each example has at most 80 lines, and README of the folder names it', () => {
   const readme = readFileSync(join(examples, 'README.md'), 'utf8')
   const programs = readdirSync(examples).filter(name => /\.(ts|sh)$/.test(name))
-  expect(programs).toHaveLength(11)
+  expect(programs).toHaveLength(12)
   for (const name of programs) {
     expect(readFileSync(join(examples, name), 'utf8').split('\n').length - 1, name).toBeLessThanOrEqual(80)
     expect(readme).toContain(`[${name}](${name})`)
@@ -153,6 +156,47 @@ test('api-limits: two processes together limit a customer, whose streams release
   await until('the permit of the stream that was left is free', left, PATIENT)
   for (const server of servers) server.kill('SIGTERM')
 })
+
+test(
+  'model-quota: two processes keep both limits of a provider, and a customer with many prompts delays no other',
+  async () => {
+    const redis = stopAfterTest(await startRedis())
+    await using model = await ModelProvider.start(30, 4000, 2000)
+    const environment = {
+      REDIS_URL: redis.url,
+      MODEL_URL: model.url,
+      REQUESTS: '30',
+      TOKENS: '4000',
+      PER: '2s',
+    }
+    const run = (prompts: readonly (readonly [customer: string, prompt: string])[]): Running => {
+      const lines = prompts.map(([customer, prompt]) => JSON.stringify({ customer, prompt }))
+      return start('model-quota', [], environment, lines.join('\n'))
+    }
+    const many = Array.from({ length: 100 }, (_, index) => ['anna', 'a'.repeat(40 + index)] as const)
+    const first = run(many)
+    await until('the first process works', () => model.accepted.length > 30, PATIENT)
+    const before = model.accepted.length
+    const second = run([1, 2, 3].map(index => ['ben', 'b'.repeat(100 * index)] as const))
+    const ends = await Promise.all([first.ended, second.ended])
+    expect(ends.map(({ status, stderr }) => [status, stderr])).toEqual([
+      [0, ''],
+      [0, ''],
+    ])
+    // A stall of this machine may let calls arrive closer together.
+    expect(model.refused).toBeLessThan(5)
+    expect(model.accepted).toHaveLength(103)
+    // The calls of the customer with few prompts were sent among the next ones of the other.
+    const last = model.accepted.findLastIndex(({ prompt }) => prompt.startsWith('b'))
+    expect(last - before).toBeLessThan(50)
+    // The first window is full at once.
+    const { at: begin } = model.accepted[0]!
+    const { at: end } = model.accepted.at(-1)!
+    const tokens = model.accepted.reduce((sum, call) => sum + call.tokens, 0)
+    expect(tokens / 4000).toBeGreaterThan((0.7 * (end - begin)) / 2000)
+  },
+  PATIENT,
+)
 
 test('transaction: a transfer that two processes get twice is applied once', async () => {
   const postgres = stopAfterTest(await startPostgres())

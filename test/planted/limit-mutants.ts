@@ -16,9 +16,9 @@ export const limitMutants: readonly Mutant[] = [
     id: 'early-permit',
     description: 'permits are used before their time',
     wrong: `for (let { first } = this.reserved; first;) {
-      const waiter = this.#callers.firstFor(first.left, false)
+      const waiter = this.#callers.firstFor(costOf(first), false)
       if (!waiter) return undefined
-      this.reserved.take(waiter.n)
+      this.reserved.take(waiter.cost)
       this.#callers.leave(waiter)
       this.left()
       return { waiter, at: first.engineAt }

@@ -220,6 +220,35 @@ export function limits(fixture: EngineFixture): void {
       assert.equal(await one.limiter('api', options).tryAcquire(), undefined)
     })
 
+    test('boxes share the limits of several units, and the amounts that a call did not use', async boxes => {
+      const [one, other] = await boxes.pair()
+      const limits = [
+        { limit: 10, per: '1m' },
+        { limit: 1000, per: '1m', unit: 'tokens' },
+      ] as const
+      const here = one.limiter('provider', { limits })
+      const there = other.limiter('provider', { limits })
+      const permit = await here.acquire({ tokens: 900 })
+      assert.equal(await there.tryAcquire({ tokens: 101 }), undefined)
+      const { binding } = await there.explain({ tokens: 101 })
+      assert.has(binding!, { unit: 'tokens', remaining: 100 })
+      const waiting = there.acquire({ tokens: 500 })
+      permit.settle({ tokens: 500 })
+      permit.release()
+      const next = await waiting
+      next.settle({ tokens: 5000 })
+      let explained = await here.explain({ tokens: 0 })
+      await until('the rest is owed', async () => {
+        explained = await here.explain({ tokens: 0 })
+        return explained.waitsFor === 'limit'
+      })
+      assert.has(explained.limits[0]!, { unit: undefined, remaining: 8 })
+      assert.has(explained.limits[1]!, { unit: 'tokens', remaining: 0 })
+      assert.equal(await here.tryAcquire({ tokens: 0 }), undefined)
+      const [report] = await listed(other, 'provider')
+      assert.has(report!.limits[1]!, { limit: 1000, unit: 'tokens', used: 5500 })
+    })
+
     test.alone('a process that was stopped does not use an expired reservation', async boxes => {
       const [one, other] = await boxes.pair()
       const options = { limit: 2, per: 500, jitter: JITTER }
@@ -554,7 +583,7 @@ export function limits(fixture: EngineFixture): void {
       const timed = { limit: 1, per: '1s', clock: systemClock }
       assert.throws(
         () => box.limiter('api', timed as never),
-        `unknown option "clock"; it must be one of limits, limit, per, window, timeZone, ${known}`,
+        `unknown option "clock"; it must be one of limits, limit, per, window, timeZone, unit, ${known}`,
       )
       const limiter = box.limiter('api', { limit: 2, per: 1000 })
       await assert.rejects(limiter.acquire(3), InvalidArgumentError)

@@ -13,11 +13,12 @@ export function limiterViews(
   const next = reports.map(({ name, key, limits, pausedFor, waiting }): LimiterView => ({
     name,
     key,
-    limits: limits.map(({ limit, per, window, timeZone, used, remaining, resetIn }) => ({
+    limits: limits.map(({ limit, per, window, timeZone, unit, used, remaining, resetIn }) => ({
       limit,
       per,
       window,
       timeZone,
+      unit,
       used,
       remaining,
       readyAt: used > 0 ? Math.round(at + resetIn) : undefined,

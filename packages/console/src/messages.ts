@@ -33,6 +33,8 @@ export interface LimitView {
   /** `sliding`, `calendar` or `smooth`. */
   readonly window: string
   readonly timeZone: string
+  /** What it counts; left out for calls. */
+  readonly unit?: string | undefined
   readonly used: number
   readonly remaining: number
   /** Time at which the next permit returns; undefined if none is in use. */

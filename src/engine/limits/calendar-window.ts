@@ -54,10 +54,11 @@ export class CalendarWindow implements Window<PeriodCount> {
     const period = this.#period(count, now)
     const at = Math.max(now, period.start)
     // Permits that do not fit before the guard at the end count in the next period, as if this one were full.
-    const left = at < period.end - this.jitter - lead ? Math.max(this.limit - usedIn(period, count), 0) : 0
+    const left = this.limit - usedIn(period, count)
     const wanted = n + ahead
-    if (wanted <= left) return at
-    const periods = Math.ceil((wanted - left) / this.limit)
+    const isOpen = at < period.end - this.jitter - lead
+    if (isOpen && wanted <= left) return at
+    const periods = Math.max(Math.ceil((wanted - (isOpen ? Math.max(left, 0) : 0)) / this.limit), 1)
     return periods === 1 ? period.end : this.periods.after(period, periods).start
   }
 

@@ -5,7 +5,7 @@ import { SmoothWindow } from './smooth-window.js'
 import type { Window } from './window.js'
 
 /** A limit as plain data. */
-export type Limit = Pick<WindowDefinition, 'kind' | 'limit' | 'per' | 'timeZone'>
+export type Limit = Pick<WindowDefinition, 'kind' | 'limit' | 'per' | 'timeZone' | 'unit'>
 
 /** A limit for engines, which keep its state for many processes. */
 export interface WindowDefinition {
@@ -19,6 +19,8 @@ export interface WindowDefinition {
   readonly guard: number
   /** The time zone of a calendar of days; empty for periods of equal length. */
   readonly timeZone: string
+  /** What it counts; left out for calls. */
+  readonly unit?: string | undefined
 }
 
 /**
@@ -38,8 +40,9 @@ interface Rule {
 }
 
 /** Encodes a definition as text, which is equal for equal definitions only. */
-export function idOf({ kind, limit, per, hold, guard, timeZone }: WindowDefinition): string {
-  return JSON.stringify([kind, limit, per, hold, guard, timeZone])
+export function idOf({ kind, limit, per, hold, guard, timeZone, unit }: WindowDefinition): string {
+  const others = unit === undefined ? [] : [unit]
+  return JSON.stringify([kind, limit, per, hold, guard, timeZone, ...others])
 }
 
 /** Returns the rule of a definition. @param id created by `idOf`. */
@@ -47,15 +50,16 @@ export function ruleOf(id: string): Rule {
   const known = cached.get(id)
   if (known) return known
   if (cached.size >= MAX_CACHED) cached.clear()
-  const [kind, limit, per, hold, guard, timeZone] = JSON.parse(id) as [
+  const [kind, limit, per, hold, guard, timeZone, unit] = JSON.parse(id) as [
     Window['kind'],
     number,
     number,
     number,
     number,
     string,
+    string?,
   ]
-  const definition = { kind, limit, per, hold, guard, timeZone }
+  const definition = { kind, limit, per, hold, guard, timeZone, unit }
   const rule = { definition, window: windowOf(definition, guard, COARSE_GRAINS) }
   cached.set(id, rule)
   return rule
@@ -64,7 +68,11 @@ export function ruleOf(id: string): Rule {
 /**
  * Creates the window of a limit. @param guard by how much it is longer, in milliseconds. @param grains its resolution.
  */
-export function windowOf({ kind, limit, per, timeZone }: Limit, guard: number, grains?: Grains): Window {
+export function windowOf(
+  { kind, limit, per, timeZone }: Omit<Limit, 'unit'>,
+  guard: number,
+  grains?: Grains,
+): Window {
   switch (kind) {
     case 'sliding':
       return new SlidingWindow(limit, per, guard, grains)
@@ -77,7 +85,8 @@ export function windowOf({ kind, limit, per, timeZone }: Limit, guard: number, g
 
 /** Whether grants that keep the first limit always keep the other, too. */
 export function implies(one: WindowDefinition, other: WindowDefinition): boolean {
-  if (one.limit > other.limit || one.per + one.guard < other.per + other.guard) return false
+  if (one.unit !== other.unit || one.limit > other.limit || one.per + one.guard < other.per + other.guard)
+    return false
   if (other.kind === 'sliding') return one.kind !== 'calendar'
   return one.kind === other.kind && (one.kind === 'smooth' || sharesPeriods(one, other))
 }

@@ -51,12 +51,12 @@ export function reportOf(
 
 /** @param resetIn milliseconds. */
 export function keptLimit(
-  { kind: window, limit, per, timeZone }: Limit,
+  { kind: window, limit, per, timeZone, unit }: Limit,
   used: number,
   resetIn: number,
   inForce: boolean,
 ): KeptLimit {
-  return { limit, per, window, timeZone, inForce, used, remaining: Math.max(limit - used, 0), resetIn }
+  return { limit, per, window, unit, timeZone, inForce, used, remaining: Math.max(limit - used, 0), resetIn }
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { Cost } from './cost.js'
 import type { WindowDefinition } from './definition.js'
 import type { LimitReport } from './window.js'
 
@@ -8,6 +9,8 @@ export interface ReservePermits {
   readonly session: string
   /** The limits that the process uses. All of them apply together. None for an operator, who reserves no permits. */
   readonly windows: readonly WindowDefinition[]
+  /** The units in which costs have amounts, besides calls; left out for none. */
+  readonly measures?: readonly string[] | undefined
   /** In the order in which they are served. */
   readonly units: readonly Unit[]
   /**
@@ -21,12 +24,14 @@ export interface ReservePermits {
   readonly hold: number
   /** Permits that were reserved and not used, those of the latest instant first. */
   readonly returns: readonly ReturnedPermits[]
+  /** Amounts that calls have used in addition to their costs. They count from now on, even beyond a limit. */
+  readonly overdrawn?: readonly number[] | undefined
   /**
    * Time for which no process gets a permit from now on, in milliseconds. 0 ends a pause; undefined changes nothing.
    */
   readonly pause: number | undefined
-  /** Number of permits to explain, and number of permits ahead of them; undefined for no explanation. */
-  readonly explain: { readonly n: number; readonly ahead: number } | undefined
+  /** The permits to explain, and those ahead of them; undefined for no explanation. */
+  readonly explain: Explain | undefined
 }
 
 /** A tenant, or a group of tenants, with callers that wait in a process. */
@@ -36,9 +41,15 @@ export interface WaitingTenant {
   readonly weight: number
 }
 
+/** Permits to explain. */
+export interface Explain extends Cost {
+  /** Number of permits ahead of them, and their amounts. */
+  readonly ahead: number
+  readonly amountsAhead?: readonly number[] | undefined
+}
+
 /** Permits that are requested for one instant. */
-export interface Unit {
-  readonly n: number
+export interface Unit extends Cost {
   /** Maximum number of further permits, if the same instant has them. */
   readonly more: number
   /** Maximum time until a useful instant, in milliseconds. */
@@ -52,8 +63,8 @@ export interface InstantPermits {
   readonly at: number
 }
 
-/** Permits that were reserved and not used. */
-export interface ReturnedPermits extends InstantPermits {
+/** Permits that were reserved and not used, or amounts that their calls have not used. */
+export interface ReturnedPermits extends InstantPermits, Cost {
   /** From when they could be used: the instant, or earlier. */
   readonly from: number
 }

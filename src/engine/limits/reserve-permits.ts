@@ -1,7 +1,9 @@
+import { amountOf, NOTHING, placeOf, type Cost } from './cost.js'
 import { idOf, implies, ruleOf, sharesPeriods, type WindowDefinition } from './definition.js'
 import type { GrantLog } from './grant-log.js'
 import type { Spacing } from './smooth-window.js'
 import type {
+  Explain,
   Explained,
   InstantPermits,
   ReservePermits,
@@ -10,7 +12,7 @@ import type {
   Unit,
   WaitingTenant,
 } from './reservation.js'
-import { limitReport, type Window } from './window.js'
+import { limitReport, settle, type Window } from './window.js'
 
 /** The state of a limiter in an engine: plain data. */
 export interface LimiterState {
@@ -114,6 +116,7 @@ export function reservePermits(
 ): { state: LimiterState; reserved: Reserved; forgottenIn: number } {
   const decision = new ReservationDecision(state ?? emptyState(), request, now, wall)
   for (const returned of request.returns) decision.takeBack(returned)
+  decision.overdraw(request.overdrawn)
   decision.pause(request.pause)
   const units = decision.reserveAll(request)
   const { explain } = request
@@ -129,6 +132,8 @@ interface Live {
   readonly window: Window
   readonly definition: WindowDefinition
   readonly record: WindowRecord
+  /** The place of its unit in the costs of the request. */
+  readonly place: number
 }
 
 class ReservationDecision {
@@ -145,6 +150,7 @@ class ReservationDecision {
   readonly #fadesAt: number
   readonly #spare: number[]
   readonly #session: string
+  readonly #measures: readonly string[]
   readonly #tenants: readonly WaitingTenant[] | undefined
   /** The number of processes that wait for a permit; 0 when this one need not wait. */
   #contenders = 0
@@ -158,9 +164,10 @@ class ReservationDecision {
   readonly #firm: number
 
   constructor(state: LimiterState, request: ReservePermits, now: number, wall: number) {
-    const { windows, hold, session, tenants } = request
+    const { windows, measures = [], hold, session, tenants } = request
     this.#state = state
     this.#session = session
+    this.#measures = measures
     // An empty list counts as none.
     this.#tenants = tenants?.length === 0 ? undefined : tenants
     this.#now = now
@@ -195,9 +202,16 @@ class ReservationDecision {
    * Takes back permits. If other processes have later instants, keeps a future instant as a spare for others: the bound
    * holds with it, and no other permit could take its place.
    */
-  takeBack({ n, at, from }: ReturnedPermits): void {
+  takeBack({ n, at, from, amounts }: ReturnedPermits): void {
     const spare = this.#spare
-    if (at < this.#now || at <= this.#firm || this.#isNewest(at) || spare.length === FIELDS * MAX_SPARES) {
+    // Those of other units go to the next callers with any cost.
+    if (amounts) this.#refund(n, at, amounts)
+    else if (
+      at < this.#now ||
+      at <= this.#firm ||
+      this.#isNewest(at) ||
+      spare.length === FIELDS * MAX_SPARES
+    ) {
       this.#refund(n, at)
     } else {
       let place = spare.length
@@ -207,6 +221,16 @@ class ReservationDecision {
     }
     while (spare.length > 0 && this.#isNewest(spare.at(-2)!))
       this.#refund(...takeOut(spare, spare.length - FIELDS))
+  }
+
+  /** Counts amounts that calls have used in addition to their costs. */
+  overdraw(amounts: Cost['amounts']): void {
+    if (!amounts) return
+    for (const { window, record, place } of [...this.#live, ...this.#past]) {
+      const amount = amountOf({ n: 0, amounts }, place)
+      const now = this.#timeOf(window, this.#now)
+      if (amount > 0) settle(window, record.state, amount, now, now)
+    }
   }
 
   pause(duration: number | undefined): void {
@@ -221,9 +245,10 @@ class ReservationDecision {
     let lastRefusedAt = Infinity
     return units.map(unit => {
       if (unit === lastRefused) return { n: 0, at: lastRefusedAt }
-      const { n, more, within } = unit
-      const place = beyond === undefined ? this.#placeOfSpare(n, 0) : -1
-      const from = beyond ?? (place < 0 ? this.#earliest(n, 0) : this.#spare[place + 1]! - this.#lead)
+      const { n, more, within, amounts } = unit
+      const place = beyond === undefined && !amounts ? this.#placeOfSpare(n, 0) : -1
+      const from =
+        beyond ?? (place < 0 ? this.#earliest(unit, NOTHING) : this.#spare[place + 1]! - this.#lead)
       if (from > this.#now && this.#contenders === 0) this.#contenders = this.#contend()
       if (from - this.#now > horizon || from > this.#fadesAt) beyond = Math.min(from, this.#fadesAt)
       if (beyond !== undefined || from - this.#now > within) {
@@ -237,7 +262,7 @@ class ReservationDecision {
         return { n: this.#takeSpare(place, n + more), at }
       }
       const all = n + (more > 0 ? this.#room(n, more, from) : 0)
-      return { n: all, at: this.#take(all, from) }
+      return { n: all, at: this.#take({ n: all, amounts }, from) }
     })
   }
 
@@ -277,14 +302,18 @@ class ReservationDecision {
   }
 
   /** Counts permits that can be used from this moment on, and returns their instant. */
-  #take(n: number, from: number): number {
+  #take(cost: Cost, from: number): number {
     const at = instantOf(from, this.#lead)
-    for (const { window, record } of this.#live) {
+    for (const { window, record, place } of this.#live) {
       const now = this.#timeOf(window, this.#now)
-      window.take(record.state, n, this.#timeOf(window, at), 0, now, this.#lead)
+      const amount = amountOf(cost, place)
+      if (amount > 0) window.take(record.state, amount, this.#timeOf(window, at), 0, now, this.#lead)
     }
-    for (const { window, record } of this.#past)
-      window.note(record.state, n, this.#timeOf(window, at), this.#timeOf(window, this.#now))
+    for (const { window, record, place } of this.#past) {
+      const amount = amountOf(cost, place)
+      if (amount > 0)
+        window.note(record.state, amount, this.#timeOf(window, at), this.#timeOf(window, this.#now))
+    }
     this.#state.lastAt = Math.max(this.#state.lastAt, at)
     return at
   }
@@ -310,9 +339,13 @@ class ReservationDecision {
     return { state: this.#state, forgottenIn: Math.max(0, ...known, this.#state.pausedUntil - now) }
   }
 
-  #refund(n: number, at: number): void {
-    for (const { window, record } of [...this.#live, ...this.#past]) {
-      if (at > record.since) window.refund(record.state, n, this.#timeOf(window, at))
+  #refund(n: number, at: number, amounts?: Cost['amounts']): void {
+    for (const { window, definition, record, place } of [...this.#live, ...this.#past]) {
+      const amount = amountOf({ n, amounts }, place)
+      if (at <= record.since || amount === 0) continue
+      const time = this.#timeOf(window, at)
+      if (definition.unit === undefined) window.refund(record.state, amount, time)
+      else settle(window, record.state, -amount, time, this.#timeOf(window, this.#now))
     }
   }
 
@@ -371,7 +404,7 @@ class ReservationDecision {
     const time = this.#timeOf(window, this.#now)
     const known = 2 * memoryOf(definition) + FARTHEST + MAX_BACKSTEP
     if (window.forgottenAt(record.state) > time + known) window.rebase(record.state, time)
-    return { window, definition, record }
+    return { window, definition, record, place: placeOf(definition.unit, this.#measures) }
   }
 
   /**
@@ -387,68 +420,78 @@ class ReservationDecision {
     for (const record of state.records) record.seen = Math.min(record.seen, this.#now)
   }
 
-  /** Returns when `n` permits are available after `ahead` others. */
-  #earliest(n: number, ahead: number): number {
+  /** Returns when permits are available after those ahead. */
+  #earliest(cost: Cost, ahead: Cost): number {
     const from = Math.max(this.#now, this.#state.pausedUntil)
     let at = from
     for (let round = 0; round < MAX_ROUNDS; round++) {
-      const next = this.#readyFrom(at, n, ahead)
-      if (next === at) return this.#live.some(({ window }) => window.limit < n) ? Infinity : at
+      const next = this.#readyFrom(at, cost, ahead)
+      if (next === at)
+        return this.#live.some(({ window, place }) => window.limit < amountOf(cost, place)) ? Infinity : at
       at = next
     }
     return Infinity
   }
 
-  #readyFrom(from: number, n: number, ahead: number): number {
+  #readyFrom(from: number, cost: Cost, ahead: Cost): number {
     let at = from
-    for (const { window, record } of this.#live) {
+    for (const live of this.#live) {
+      const { window } = live
       const time = this.#timeOf(window, from)
-      const ready = window.readyAt(record.state, time, n, ahead, this.#lead)
+      const ready = this.#readyAt(live, time, cost, ahead)
       // Converting to another clock and back may round.
       if (ready > time) at = Math.max(at, window.wall ? ready - this.#offset : ready)
     }
     return at
   }
 
-  /** Returns how many further permits the same instant has, up to `more`. */
+  #readyAt({ window, record, place }: Live, time: number, cost: Cost, ahead: Cost): number {
+    return window.readyAt(record.state, time, amountOf(cost, place), amountOf(ahead, place), this.#lead)
+  }
+
+  /** Returns how many further permits the same instant has, up to `more`. Only for calls without other units. */
   #room(n: number, more: number, at: number): number {
     let room = more
-    for (const { window, record } of this.#live) {
+    const counting = this.#live.filter(({ definition }) => definition.unit === undefined)
+    for (const { window, record } of counting) {
       const used = window.used(record.state, this.#timeOf(window, at))
       room = window.kind === 'smooth' ? 0 : Math.min(room, window.limit - used - n)
     }
-    const allowed = this.#live.every(({ window, record }) =>
+    const allowed = counting.every(({ window, record }) =>
       window.allows(record.state, this.#timeOf(window, at), n + room, 0, this.#lead),
     )
     return allowed ? room : 0
   }
 
-  #explained({ n, ahead }: { readonly n: number; readonly ahead: number }): Explained {
+  #explained({ ahead, amountsAhead, ...cost }: Explain): Explained {
     const now = this.#now
     const own = this.#live.slice(0, this.#own)
     let longest = 0
     let binding
-    for (const [index, { window, record }] of own.entries()) {
-      const time = this.#timeOf(window, now)
-      const wait = window.readyAt(record.state, time, n, ahead, this.#lead) - time
+    const others = { n: ahead, amounts: amountsAhead }
+    for (const [index, live] of own.entries()) {
+      const time = this.#timeOf(live.window, now)
+      const wait = this.#readyAt(live, time, cost, others) - time
       if (wait > longest) [longest, binding] = [wait, index]
     }
-    const reports = own.map(({ window, record }) =>
-      limitReport(window, record.state, this.#timeOf(window, now)),
+    const reports = own.map(({ window, definition, record }) =>
+      limitReport(window, definition.unit, record.state, this.#timeOf(window, now)),
     )
     // Callers send another request when the limits of others have ended.
-    return { ready: Math.min(this.#earliestWithSpare(n, ahead), this.#fadesAt), binding, reports }
+    return { ready: Math.min(this.#earliestWithSpare(cost, others), this.#fadesAt), binding, reports }
   }
 
   /** As `#earliest`, if the waiters ahead also take spares. */
-  #earliestWithSpare(n: number, ahead: number): number {
+  #earliestWithSpare(cost: Cost, ahead: Cost): number {
+    if (cost.amounts) return this.#earliest(cost, ahead)
     const spare = this.#spare
-    let left = ahead
+    const { n } = cost
+    let left = ahead.n
     for (let place = this.#placeOfSpare(1, 0); place >= 0; place = this.#placeOfSpare(1, place + FIELDS)) {
       if (spare[place]! >= left + n) return spare[place + 1]! - this.#lead
       left = Math.max(left - spare[place]!, 0)
     }
-    return this.#earliest(n, left)
+    return this.#earliest(cost, { n: left })
   }
 }
 
@@ -495,6 +538,7 @@ function isCovered(
 
 /** Whether one count serves both limits. */
 function countsAlike(one: WindowDefinition, other: WindowDefinition): boolean {
+  if (one.unit !== other.unit) return false
   if (one.kind !== 'calendar') return other.kind !== 'calendar'
   return other.kind === 'calendar' && sharesPeriods(one, other)
 }

@@ -67,6 +67,23 @@ export class SmoothWindow implements Window<Spacing> {
     this.#sliding.note(log, n, at, now)
   }
 
+  /**
+   * Also moves the time of the next permit, so that the pace is even again over several permits: back at most to the
+   * newest permit, forward at most by a window.
+   */
+  settle(spacing: Spacing, change: number, at: number, now: number): void {
+    const { log, openAt } = spacing
+    const most = now + this.per + this.#jitter
+    if (change > 0) {
+      this.#sliding.note(log, change, now, now)
+      const next = Math.max(openAt, now) + change * this.#interval
+      spacing.openAt = Math.max(openAt, Math.min(next, most))
+    } else {
+      this.#sliding.refund(log, -change, at)
+      spacing.openAt = Math.min(openAt, Math.max(openAt + change * this.#interval, log.lastAt))
+    }
+  }
+
   /** Permits that can be used for longer also count for longer, with the same spacing. */
   #intervalWith(lead: number): number {
     return lead === 0 ? this.#interval : intervalOf(this.limit, this.per + this.#jitter + lead)

@@ -24,7 +24,7 @@ export interface Window<State = unknown> {
   /**
    * Returns the earliest time, `now` or later, at which `allows` returns true if nothing is granted until then. If
    * `ahead` exceeds the limit, returns a time that is not too late, as if all of those came as early as possible.
-   * @param n 1 to `limit`.
+   * @param n 0 to `limit`.
    * @param lead as for `allows`.
    */
   readyAt(state: State, now: number, n: number, ahead: number, lead?: number): number
@@ -47,6 +47,10 @@ export interface Window<State = unknown> {
   takeOver?(state: State): void
   /** Takes back `n` permits that were granted at `at` and not used, if they still count. */
   refund(state: State, n: number, at: number): void
+  /**
+   * Counts a change of an amount, as {@link settle} does. For rules whose state is more than a count.
+   */
+  settle?(state: State, change: number, at: number, now: number): void
   /** Whether nothing was granted after `at`, as far as the state shows: then `refund` leaves no gap. */
   isNewest(state: State, at: number): boolean
   /** Number of permits that count at this time. */
@@ -62,11 +66,26 @@ export interface Window<State = unknown> {
   rebase(state: State, now: number): void
 }
 
+/**
+ * Counts a change of the amount that was granted at `at`, and became known at `now`. If it is negative, others can get
+ * the difference. If it is positive, the difference counts from now on, even if it exceeds the limit.
+ */
+export function settle(window: Window, state: unknown, change: number, at: number, now: number): void {
+  if (window.settle) window.settle(state, change, at, now)
+  else if (change > 0) window.note(state, change, now, now)
+  else window.refund(state, -change, at)
+}
+
 /** Reports the state of a limit. @param now the time by its clock. */
-export function limitReport(window: Window, state: unknown, now: number): LimitReport {
+export function limitReport(
+  window: Window,
+  unit: string | undefined,
+  state: unknown,
+  now: number,
+): LimitReport {
   const { limit, per, kind } = window
   const remaining = Math.max(limit - window.used(state, now), 0)
-  return { limit, per, window: kind, remaining, resetIn: window.returnsAt(state, now) - now }
+  return { limit, per, window: kind, unit, remaining, resetIn: window.returnsAt(state, now) - now }
 }
 
 /** The state of a limit at one moment. */
@@ -75,6 +94,8 @@ export interface LimitReport {
   /** Milliseconds. */
   readonly per: number
   readonly window: 'sliding' | 'calendar' | 'smooth'
+  /** What it counts; undefined for calls. */
+  readonly unit?: string | undefined
   /** Number of permits that remain now. */
   readonly remaining: number
   /** Milliseconds until the next permit returns, for a calendar until the next period; 0 if none is in use. */

@@ -1,5 +1,6 @@
 import { UnavailableError } from '../../base/errors.js'
 import { ZoneDays } from '../../engine/limits/calendar-periods.js'
+import { isSameCost } from '../../engine/limits/cost.js'
 import { idOf, periodsOf, ruleOf, type WindowDefinition } from '../../engine/limits/definition.js'
 import { keptLimit, keptLimiter, type KeptLimiter } from '../../engine/limits/report.js'
 import type { ReservePermits, Reserved, Unit } from '../../engine/limits/reservation.js'
@@ -80,7 +81,10 @@ export class RedisLimits {
 
 /** The code's arguments. @param wall approximate milliseconds since 1970. */
 export function limitArguments(call: number, request: ReservePermits, wall: number): string[] {
-  const { session, windows, units, returns, tenants = [], horizon, hold, pause, explain } = request
+  const { session, windows, measures = [], units, returns, overdrawn, tenants = [] } = request
+  const { horizon, hold, pause, explain } = request
+  const amounts = (its: readonly number[] | undefined): string[] =>
+    measures.map((_, index) => text(its?.[index] ?? 0))
   const args = [
     session,
     String(call),
@@ -92,18 +96,22 @@ export function limitArguments(call: number, request: ReservePermits, wall: numb
   ]
   args.push(String(windows.length))
   for (const window of windows) {
-    const { kind, limit, per, hold: held, guard, timeZone } = window
+    const { kind, limit, per, hold: held, guard, timeZone, unit = '' } = window
     const days = daysOf(window, wall)
-    args.push(idOf(window), kind, text(limit), text(per), text(held), text(guard), timeZone)
+    args.push(idOf(window), kind, text(limit), text(per), text(held), text(guard), timeZone, unit)
     args.push(String(days.length), ...days.map(text))
   }
+  args.push(String(measures.length), ...measures)
+  for (const its of [overdrawn, explain?.amounts, explain?.amountsAhead]) args.push(...amounts(its))
   args.push(String(returns.length))
-  for (const { n, at, from } of returns) args.push(text(n), text(at), text(from))
+  for (const { n, at, from, amounts: its } of returns)
+    args.push(text(n), text(at), text(from), ...amounts(its))
   args.push(String(tenants.length))
   for (const { name, weight } of tenants) args.push(name, String(weight))
   const runs = runsOf(units)
   args.push(String(runs.length))
-  for (const [count, { n, more, within }] of runs) args.push(String(count), text(n), text(more), text(within))
+  for (const [count, { n, more, within, amounts: its }] of runs)
+    args.push(String(count), text(n), text(more), text(within), ...amounts(its))
   return args
 }
 
@@ -119,7 +127,7 @@ function runsOf(units: readonly Unit[]): readonly (readonly [count: number, unit
 }
 
 function isSame(one: Unit, other: Unit): boolean {
-  return one === other || (one.n === other.n && one.more === other.more && one.within === other.within)
+  return one === other || (one.more === other.more && one.within === other.within && isSameCost(one, other))
 }
 
 /** Parses the answer; undefined if the server's time is outside of the days that were sent. */
@@ -153,10 +161,11 @@ export function reservedOf(answer: Reply, { windows, explain }: ReservePermits):
     explained: explain && {
       ready: number(explained[0]!),
       binding: binding < 0 ? undefined : binding,
-      reports: windows.map(({ limit, per, kind }, index) => ({
+      reports: windows.map(({ limit, per, kind, unit }, index) => ({
         limit,
         per,
         window: kind,
+        unit,
         remaining: Number(explained[2 + 2 * index]),
         resetIn: number(explained[3 + 2 * index]!),
       })),

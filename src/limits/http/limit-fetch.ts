@@ -1,13 +1,17 @@
 import { systemClock } from '../../base/clock.js'
 import { milliseconds, type Duration } from '../../base/duration.js'
 import { withTaskBegan, InvalidArgumentError, shown } from '../../base/errors.js'
-import { checkOptions, flag } from '../../base/options.js'
-import { checkedInteger, LEAP_YEAR, WAIT_BOUNDS } from '../limit-options.js'
+import { checkedInteger, checkOptions, flag } from '../../base/options.js'
+import type { Amounts, Costs } from '../costs.js'
+import { LEAP_YEAR, WAIT_BOUNDS, type TenantOptions } from '../limit-options.js'
 import { pauseAskedFor, saysWhenToRetry } from './pause.js'
 
 /** A limiter, as far as `limitFetch` needs it. All limiters of Signalbox and their keys match it. */
 export interface CallLimiter {
-  acquire(n?: number, options?: { signal?: AbortSignal; wait?: number }): Promise<CallPermit>
+  acquire(
+    cost?: Costs,
+    options?: TenantOptions & { signal?: AbortSignal | undefined; wait?: number | undefined },
+  ): Promise<CallPermit>
   pauseUntil(time: number): unknown
 }
 
@@ -27,11 +31,21 @@ export interface LimitFetchOptions {
    * this time, and the next refusal pauses the limiter again.
    */
   maxPause?: Duration | undefined
+  /** The estimated cost of a call, or a function that returns it from the arguments of `fetch`; default 1. */
+  cost?: Costs | ((...call: Parameters<typeof fetch>) => Costs) | undefined
+  /**
+   * Returns the amounts that a call has used, such as `{ tokens: 700 }`, for `Permit.settle`; undefined if they are not
+   * known. Called with a copy of each response, after the caller has got it. If it fails, the estimate stays.
+   */
+  used?: ((response: Response) => Amounts | undefined | Promise<Amounts | undefined>) | undefined
+  /** On whose behalf the calls are sent, or a function that returns it from the arguments of `fetch`. */
+  tenant?: TenantOptions | ((...call: Parameters<typeof fetch>) => TenantOptions | undefined) | undefined
 }
 
 type Input = Parameters<typeof fetch>[0]
 
 interface CallPermit {
+  settle(amounts: Amounts): unknown
   release(): unknown
   refund(): unknown
 }
@@ -44,7 +58,7 @@ const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 /**
  * Returns a `fetch` whose calls each wait for a permit of the limiter. Pauses the limiter, for at most `maxPause`,
  * after a 429 or 503 with `Retry-After`, or when a `RateLimit`, `RateLimit-Remaining` or `X-RateLimit-Remaining` header
- * shows that a quota is used up.
+ * shows that a quota is used up, also one of requests or tokens of OpenAI or Anthropic.
  *
  * With `retries`, a call that was answered 429 or 503 with a `Retry-After` is sent again when the service accepts calls
  * again. If the rest of `wait` passes without a permit, or the body is a stream, which can be sent only once, the
@@ -52,6 +66,10 @@ const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
  *
  * ```ts
  * const callPartner = limitFetch(fetch, partner, { retries: 3, wait: '30s' })
+ * const callModel = limitFetch(fetch, provider, {
+ *   cost: { tokens: 1200 },
+ *   used: async response => ({ tokens: (await response.json()).usage.total_tokens }),
+ * })
  * ```
  *
  * The permit is released when the response headers arrive. A call whose signal aborts while it waits is rejected with
@@ -70,8 +88,8 @@ export function limitFetch<Fetch extends typeof fetch>(
   if (typeof limiter?.acquire !== 'function') {
     throw new InvalidArgumentError(`limiter must be a limiter, not ${shown(limiter)}`)
   }
-  checkOptions(options, ['retries', 'idempotent', 'wait', 'maxPause'])
-  const { retries = 0, idempotent, maxPause = MAX_PAUSE } = options
+  checkOptions(options, ['retries', 'idempotent', 'wait', 'maxPause', 'cost', 'used', 'tenant'])
+  const { retries = 0, idempotent, maxPause = MAX_PAUSE, cost, used, tenant } = options
   checkedInteger('retries', retries, 0, MAX_RETRIES)
   const anyMethod = flag('idempotent', idempotent, false)
   const wait = options.wait === undefined ? undefined : milliseconds('wait', options.wait, WAIT_BOUNDS)
@@ -81,7 +99,12 @@ export function limitFetch<Fetch extends typeof fetch>(
     const signal = signalOf(input, init)
     const until = wait === undefined ? undefined : systemClock.now() + wait
     const mostRetries = canRepeat(input, init, anyMethod) ? retries : 0
-    let permit = await acquirePermit(limiter, signal, wait)
+    const acquire = (left: number | undefined): Promise<CallPermit> => {
+      const its = typeof tenant === 'function' ? tenant(input, init) : tenant
+      const costs = typeof cost === 'function' ? cost(input, init) : cost
+      return acquirePermit(() => limiter.acquire(costs, { signal, wait: left, ...its }), signal)
+    }
+    let permit = await acquire(wait)
     for (let tries = 1; ; tries++) {
       // The caller gave up after the limiter had granted the permit.
       if (signal?.aborted) {
@@ -93,6 +116,7 @@ export function limitFetch<Fetch extends typeof fetch>(
       try {
         // The body of a request can be read only once, so a copy is sent if a retry may follow.
         response = await send(!isLast && input instanceof Request ? input.clone() : input, init)
+        if (used) void settle(permit, used, response.clone())
         const now = Date.now()
         const pause = Math.min(pauseAskedFor(response.status, response.headers, now), longest)
         const isPaused = pause === 0 || (await pauseLimiter(limiter, now + pause))
@@ -101,10 +125,10 @@ export function limitFetch<Fetch extends typeof fetch>(
         await permit.release()
       }
       const left = until === undefined ? undefined : Math.max(until - systemClock.now(), 0)
-      const next = await acquirePermit(limiter, signal, left).catch(() => undefined)
+      const next = await acquire(left).catch(() => undefined)
       if (!next && !signal?.aborted) return response
-      // This frees the connection for the retry.
-      await response.body?.cancel()
+      // This frees the connection for the retry. A copy may still be read.
+      void response.body?.cancel().catch(() => undefined)
       if (!next) throw signal!.reason
       permit = next
     }
@@ -135,15 +159,30 @@ function signalOf(input: Input, init: RequestInit | undefined): AbortSignal | un
 
 /** Waits for the permit of a call, or of a retry. */
 async function acquirePermit(
-  limiter: CallLimiter,
+  acquire: () => Promise<CallPermit>,
   signal: AbortSignal | undefined,
-  wait: number | undefined,
 ): Promise<CallPermit> {
   try {
-    return await limiter.acquire(1, { ...(signal && { signal }), ...(wait !== undefined && { wait }) })
+    return await acquire()
   } catch (error) {
     signal?.throwIfAborted()
     throw withTaskBegan(error, false)
+  }
+}
+
+/** Settles a permit by a copy of its response. */
+async function settle(
+  permit: CallPermit,
+  used: NonNullable<LimitFetchOptions['used']>,
+  response: Response,
+): Promise<void> {
+  try {
+    const amounts = await used(response)
+    if (amounts) permit.settle(amounts)
+  } catch {
+    // The amounts are not known, so the estimate stays.
+  } finally {
+    if (!response.bodyUsed) void response.body?.cancel().catch(() => undefined)
   }
 }
 

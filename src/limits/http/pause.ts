@@ -8,6 +8,10 @@ const MIN_TIME = 1e9
 /** A reset above this is in milliseconds since 1970. */
 const MIN_MILLISECONDS = 1e12
 
+/** The quotas of OpenAI and Anthropic. */
+const UNITS = ['requests', 'tokens', 'input-tokens', 'output-tokens']
+const SPAN = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
+
 export const TOO_MANY_REQUESTS = 429
 const UNAVAILABLE = 503
 
@@ -49,7 +53,23 @@ function untilQuota(headers: HeaderFields, now: number): number {
     const reset = firstNumber(headers.get(`${prefix}-reset`))
     if (remaining !== undefined && reset !== undefined) return remaining > 0 ? 0 : untilReset(reset, now)
   }
-  return 0
+  return Math.max(...UNITS.map(unit => untilUnit(headers, unit, now)))
+}
+
+/**
+ * Returns the milliseconds until a quota of a model provider is not used up: `x-ratelimit-reset-tokens: 6m0s` of
+ * OpenAI, or `anthropic-ratelimit-tokens-reset: 2026-01-01T00:00:00Z`.
+ */
+function untilUnit(headers: HeaderFields, unit: string, now: number): number {
+  const isUsedUp = (name: string): boolean => firstNumber(headers.get(name)) === 0
+  if (isUsedUp(`x-ratelimit-remaining-${unit}`)) {
+    const spans = [...(headers.get(`x-ratelimit-reset-${unit}`) ?? '').matchAll(/([\d.]+)(ms|s|m|h)/g)]
+    return (
+      spans.reduce((sum, [, count, span]) => sum + Number(count) * SPAN[span as keyof typeof SPAN], 0) || 0
+    )
+  }
+  if (!isUsedUp(`anthropic-ratelimit-${unit}-remaining`)) return 0
+  return Math.max(Date.parse(headers.get(`anthropic-ratelimit-${unit}-reset`) ?? '') - now, 0) || 0
 }
 
 /** Parses `"name";r=0;t=5`, or `limit=10, remaining=0, reset=5` as in older drafts of the header. */

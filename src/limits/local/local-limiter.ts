@@ -62,12 +62,12 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
   /**
    * Changes a limit, for all keys, from now on. Permits that were granted before still count. A waiter that wants more
    * permits than the new limit is rejected with an InvalidArgumentError; the others keep waiting.
-   * @param per selects one of several limits.
+   * @param per selects one of several limits, together with the unit.
    * @throws InvalidArgumentError
    */
-  setLimit(limit: number, per?: Duration): void {
-    this.#options = withLimit(this.#options, limit, per)
-    this.#rules.windows = rulesOf(this.#options).windows
+  setLimit(limit: number, per?: Duration, unit?: string): void {
+    this.#options = withLimit(this.#options, limit, per, unit)
+    Object.assign(this.#rules, rulesOf(this.#options))
     for (const permits of this.#all()) permits.limitsChanged()
   }
 

@@ -4,14 +4,9 @@ import { runtimeTimers } from '../../base/runtime-timers.js'
 import type { Waiters } from '../../base/waiters.js'
 import { Callers, PermitWaiter, type CallersOwner } from '../callers.js'
 import type { Counter, Rules, Taken } from '../counter.js'
-import {
-  checkedInteger,
-  tenantOf,
-  termsOf,
-  type AcquireOptions,
-  type TenantOptions,
-  type Terms,
-} from '../limit-options.js'
+import { NOTHING, type Cost } from '../../engine/limits/cost.js'
+import type { CostRules, Costs } from '../costs.js'
+import { tenantOf, termsOf, type AcquireOptions, type TenantOptions, type Terms } from '../limit-options.js'
 import { explanationOf, type Decision, type Explanation, type Limiter } from '../limiter.js'
 import type { LimiterErrors } from '../limiter-errors.js'
 import { Permit, type PermitGiver } from '../permit.js'
@@ -66,27 +61,33 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
     this.#turns = turns
   }
 
-  tryAcquire(n = 1): Permit | undefined {
-    if (n !== 1) this.#check(n)
-    if (this.#closed) throw this.#closed
-    const queue = this.#callers?.queue
-    // Waiters are not overtaken: a permit is available only in addition to all permits that they want.
-    return queue ? this.#take(n, queue.permits, queue.callers, 0, 0) : this.#take(n, 0, 0, 0, 0)
+  get costs(): CostRules {
+    return this.#rules.costs
   }
 
-  decide(): Decision {
+  tryAcquire(costs?: Costs): Permit | undefined {
+    const cost = this.costs.cost(costs)
+    if (this.#closed) throw this.#closed
+    const callers = this.#callers
+    if (!callers) return this.#take(cost, NOTHING, 0, 0, 0)
+    const { queue } = callers
+    // Waiters are not overtaken: a permit is available only in addition to all permits that they want.
+    return this.#take(cost, callers.costOf(queue.permits), queue.callers, 0, 0)
+  }
+
+  decide(costs?: Costs): Decision {
     while (true) {
-      const permit = this.tryAcquire()
+      const permit = this.tryAcquire(costs)
       // It comes after the waiters of all tenants.
-      const explanation = this.#explain(1, this.#callers?.queue)
+      const explanation = this.#explain(this.costs.cost(costs), this.#callers?.queue)
       // A permit became available between the two calls, so try again.
       if (permit || explanation.waitsFor !== 'nothing') return { permit, explanation }
     }
   }
 
-  acquire(n = 1, options?: AcquireOptions): Promise<Permit> {
+  acquire(costs?: Costs, options?: AcquireOptions): Promise<Permit> {
     try {
-      if (n !== 1) this.#check(n)
+      const cost = this.costs.cost(costs)
       const terms = termsOf(options)
       const { wait, signal, tenant } = terms
       if (tenant && this.#turns) {
@@ -97,28 +98,29 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
       if (this.#closed) throw this.#closed
       if (signal?.aborted) throw this.#errors.aborted(signal)
       if (wait === 0) {
-        const permit = this.tryAcquire(n)
+        const permit = this.tryAcquire(costs)
         if (!permit) throw this.#busy()
         return Promise.resolve(permit)
       }
       const callers = (this.#callers ??= new Callers(this.#times, this, this.#errors))
-      const deadline = wait === Infinity ? Infinity : this.#deadline(n, terms, callers.queue)
-      return this.#join(callers, n, terms, deadline)
+      const deadline = wait === Infinity ? Infinity : this.#deadline(cost, terms, callers)
+      return this.#join(callers, cost, terms, deadline)
     } catch (error) {
       return Promise.reject(error)
     }
   }
 
-  explain(n = 1, options?: TenantOptions): Explanation {
-    this.#check(n)
-    return this.#explain(n, this.#callers?.queue.beforeLast(tenantOf(options), n))
+  explain(costs?: Costs, options?: TenantOptions): Explanation {
+    const cost = this.costs.cost(costs)
+    return this.#explain(cost, this.#callers?.queue.beforeLast(tenantOf(options), this.costs.share(cost)))
   }
 
   /** @param before the callers ahead of the one that wants an explanation. */
-  #explain(n: number, { callers: place, permits: ahead }: Counts = NO_CALLERS): Explanation {
+  #explain(cost: Cost, { callers: place, permits }: Counts = NO_CALLERS): Explanation {
     const counter = this.#counter
     const { running } = counter
-    const explanation = explanationOf(counter.explain(n, ahead), place, this.#times.now(), counter.paused)
+    const ahead = this.#callers?.costOf(permits) ?? NOTHING
+    const explanation = explanationOf(counter.explain(cost, ahead), place, this.#times.now(), counter.paused)
     const isFull = running + place >= this.#rules.concurrency
     return { ...explanation, running, waitsFor: isFull ? 'concurrency' : explanation.waitsFor }
   }
@@ -136,7 +138,7 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
   /** Applies changed limits. */
   limitsChanged(): void {
     this.#counter.limitsChanged?.()
-    this.#callers?.refuseAbove(this.#counter.maxPermits)
+    this.#callers?.refuseAbove(this.costs)
     this.wake()
   }
 
@@ -178,6 +180,11 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
     this.#counter.refund(taken)
   }
 
+  settled(taken: Taken, change: readonly number[]): void {
+    this.#counter.settle?.(taken, change)
+    this.wake()
+  }
+
   timeOver(): void {
     this.#late = LATENESS
     if (!this.#handing) this.#handOut()
@@ -189,16 +196,18 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
   }
 
   /** @param late as in `Counter.take`. */
-  #take(n: number, ahead: number, callers: number, late: number, arrival: number): Permit | undefined {
-    const at = this.#counter.take(n, ahead, callers, late, arrival)
-    return Number.isNaN(at) ? undefined : new Permit(this, n, at, this.#counter.mark, this.#times.epoch)
+  #take(cost: Cost, ahead: Cost, callers: number, late: number, arrival: number): Permit | undefined {
+    const at = this.#counter.take(cost, ahead, callers, late, arrival)
+    return Number.isNaN(at) ? undefined : new Permit(this, cost, at, this.#counter.mark, this.#times.epoch)
   }
 
   /** @throws TimedOutError when the permit can't be available within the wait. */
-  #deadline(n: number, { wait, priority, tenant }: Terms, queue: Waiters<PermitWaiter>): number {
-    const before = queue.before(priority, tenant, n)
+  #deadline(cost: Cost, { wait, priority, tenant }: Terms, callers: Callers): number {
     const now = this.#times.now()
-    const ready = this.#counter.readyAt(n, before.permits, 0)
+    // Others may settle less than they have estimated.
+    if (cost.amounts) return now + wait
+    const before = callers.queue.before(priority, tenant, cost.n)
+    const ready = this.#counter.readyAt(cost, callers.costOf(before.permits), 0)
     if (ready - now <= wait) return now + wait
     throw this.#errors.tooLate(wait, ready - now, before.callers)
   }
@@ -208,16 +217,12 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
     return this.#counter.full ? this.#errors.allInUse(concurrency) : this.#errors.busy()
   }
 
-  #check(n: number): void {
-    checkedInteger('n', n, 1, this.#counter.maxPermits)
-  }
-
   /** @param deadline clock time. */
-  #join(callers: Callers, n: number, terms: Terms, deadline: number): Promise<Permit> {
+  #join(callers: Callers, cost: Cost, terms: Terms, deadline: number): Promise<Permit> {
     return new Promise(settle => {
       const { queue } = callers
       const turns = this.#turns
-      const waiter = new PermitWaiter(n, turns?.arrive(n) ?? 0, settle)
+      const waiter = new PermitWaiter(cost, this.costs.share(cost), turns?.arrive(cost.n) ?? 0, settle)
       const { tenant } = terms
       const isBeyond = this.#full(queue, tenant, 0) !== undefined
       if (isBeyond) this.#beyond.push(waiter)
@@ -243,7 +248,7 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
     const { first } = queue
     if (!first) return
     turns?.reportWaiters(queue, false)
-    const permit = this.#take(first.n, 0, 0, this.#late, first.arrival)
+    const permit = this.#take(first.cost, NOTHING, 0, this.#late, first.arrival)
     if (permit) {
       callers.leave(first, true)
       turns?.reportWaiters(queue, false)
@@ -300,10 +305,10 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
   }
 
   /** Sets the next check to the turn of the first waiter. */
-  #lookLater(queue: Waiters<PermitWaiter>, { n, arrival }: PermitWaiter, now: number): void {
+  #lookLater(queue: Waiters<PermitWaiter>, { cost, arrival }: PermitWaiter, now: number): void {
     const counter = this.#counter
     // If permits in use are the reason, a release wakes the queue.
-    const readyAt = counter.full ? Infinity : counter.readyAt(n, 0, arrival)
+    const readyAt = counter.full ? Infinity : counter.readyAt(cost, NOTHING, arrival)
     queue.checkAt(this.#times.readsWall ? Math.min(readyAt, now + MAX_SLEEP) : readyAt, now)
   }
 }

@@ -1,6 +1,7 @@
 import type { Counter, Rules, Taken } from '../counter.js'
+import { amountOf, NOTHING, type Cost } from '../../engine/limits/cost.js'
 import type { Explained } from '../../engine/limits/reservation.js'
-import { limitReport, type Window } from '../../engine/limits/window.js'
+import { limitReport, settle, type Window } from '../../engine/limits/window.js'
 import type { Times } from '../times.js'
 
 /** Maximum number of rounds in the search for a time that keeps all limits. The queue checks again anyway. */
@@ -9,6 +10,8 @@ export const MAX_ROUNDS = 8
 /** A limit with its state, and the time of its clock. */
 interface TimedLimit {
   readonly window: Window
+  /** The place of its unit. */
+  readonly place: number
   readonly state: unknown
   readonly time: number
 }
@@ -38,10 +41,6 @@ export class PermitCounter implements Counter {
     this.#counted = rules.concurrency === Infinity ? 0 : 1
   }
 
-  get maxPermits(): number {
-    return Math.min(...this.#rules.windows.map(({ limit }) => limit))
-  }
-
   get running(): number {
     return this.#running
   }
@@ -59,8 +58,8 @@ export class PermitCounter implements Counter {
     return this.#takenAtWall
   }
 
-  take(n: number, ahead: number, callers: number, late: number): number {
-    const { windows } = this.#rules
+  take(cost: Cost, ahead: Cost, callers: number, late: number): number {
+    const { windows, places } = this.#rules
     const times = this.#times
     const now = this.#now()
     if (now < this.#pausedUntil || this.#running + callers >= this.#rules.concurrency) return NaN
@@ -68,11 +67,14 @@ export class PermitCounter implements Counter {
     // This is called a million times a second, so the loops create no iterators.
     for (let index = 0; index < windows.length; index++) {
       const window = windows[index]!
-      if (!window.allows(this.#states[index], window.wall ? wall : now, n, ahead)) return NaN
+      const place = places[index]!
+      const time = window.wall ? wall : now
+      if (!window.allows(this.#states[index], time, amountOf(cost, place), amountOf(ahead, place))) return NaN
     }
     for (let index = 0; index < windows.length; index++) {
       const window = windows[index]!
-      window.take(this.#states[index], n, window.wall ? wall : now, late)
+      const amount = amountOf(cost, places[index]!)
+      if (amount > 0) window.take(this.#states[index], amount, window.wall ? wall : now, late)
     }
     this.#running += this.#counted
     return now
@@ -82,13 +84,20 @@ export class PermitCounter implements Counter {
     this.#running -= this.#counted
   }
 
-  refund({ n, at, mark: wallAt, epoch }: Taken): void {
-    this.#now()
+  refund({ cost, at, mark: wallAt, epoch }: Taken): void {
     // After a clock was set back, the permit can't be found by its time.
-    if (epoch !== this.#times.epoch) return
-    this.#rules.windows.forEach((window, index) =>
-      window.refund(this.#states[index], n, window.wall ? wallAt : at),
-    )
+    if (epoch !== this.#epochNow()) return
+    for (const { window, place, state } of this.#limits())
+      window.refund(state, amountOf(cost, place), window.wall ? wallAt : at)
+  }
+
+  settle({ at, mark: wallAt, epoch }: Taken, change: readonly number[]): void {
+    const isKnown = epoch === this.#epochNow()
+    for (const { window, place, state, time } of this.#limits()) {
+      const amount = amountOf({ n: 0, amounts: change }, place)
+      if (amount > 0 || (amount < 0 && isKnown))
+        settle(window, state, amount, window.wall ? wallAt : at, time)
+    }
   }
 
   pauseUntil(time: number): void {
@@ -103,25 +112,30 @@ export class PermitCounter implements Counter {
     this.#pausedUntil = -Infinity
   }
 
-  readyAt(n: number, ahead: number): number {
-    let time = this.#readyFrom(Math.max(this.#now(), this.#pausedUntil), n, ahead)
+  readyAt(cost: Cost, ahead: Cost): number {
+    let time = this.#readyFrom(Math.max(this.#now(), this.#pausedUntil), cost, ahead)
     // A later time can be in another period of a calendar.
     for (let round = 0; round < MAX_ROUNDS && this.#states.length > 1; round++) {
-      const next = this.#readyFrom(time, n, 0)
+      const next = this.#readyFrom(time, cost, NOTHING)
       if (next === time) break
       time = next
     }
     return time
   }
 
-  explain(n: number, ahead: number): Explained {
+  explain(cost: Cost, ahead: Cost): Explained {
     const limits = this.#limits()
-    const waits = limits.map(({ window, state, time }) => window.readyAt(state, time, n, ahead) - time)
+    const waits = limits.map(
+      ({ window, place, state, time }) =>
+        window.readyAt(state, time, amountOf(cost, place), amountOf(ahead, place)) - time,
+    )
     const longest = Math.max(...waits)
     return {
-      ready: this.readyAt(n, ahead),
+      ready: this.readyAt(cost, ahead),
       binding: longest > 0 ? waits.indexOf(longest) : undefined,
-      reports: limits.map(({ window, state, time }) => limitReport(window, state, time)),
+      reports: limits.map(({ window, place, state, time }) =>
+        limitReport(window, this.#rules.costs.units[place], state, time),
+      ),
     }
   }
 
@@ -134,7 +148,12 @@ export class PermitCounter implements Counter {
     const now = this.#now()
     const wall = this.#times.wallNow()
     return this.#rules.windows.map((window, index) => {
-      return { window, state: this.#states[index], time: window.wall ? wall : now }
+      return {
+        window,
+        place: this.#rules.places[index]!,
+        state: this.#states[index],
+        time: window.wall ? wall : now,
+      }
     })
   }
 
@@ -146,14 +165,21 @@ export class PermitCounter implements Counter {
   }
 
   /** Returns the clock time at which all limits are ready, each by itself from the same time on. */
-  #readyFrom(from: number, n: number, ahead: number): number {
+  #readyFrom(from: number, cost: Cost, ahead: Cost): number {
     // Both clocks advance alike from here on.
     const offset = this.#times.wallNow() - this.#times.now()
     return this.#rules.windows.reduce((time, window, index) => {
-      const state = this.#states[index]
-      if (!window.wall) return Math.max(time, window.readyAt(state, from, n, ahead))
-      return Math.max(time, window.readyAt(state, from + offset, n, ahead) - offset)
+      const place = this.#rules.places[index]!
+      const shift = window.wall ? offset : 0
+      const [amount, others] = [amountOf(cost, place), amountOf(ahead, place)]
+      return Math.max(time, window.readyAt(this.#states[index], from + shift, amount, others) - shift)
     }, from)
+  }
+
+  /** Number of times that clocks have been set back until now. */
+  #epochNow(): number {
+    this.#now()
+    return this.#epoch
   }
 
   #setBack(): void {

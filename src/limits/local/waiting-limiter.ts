@@ -1,3 +1,4 @@
+import type { Costs } from '../costs.js'
 import type { AcquireOptions, TenantOptions } from '../limit-options.js'
 import type { Decision, Explanation, Limiter } from '../limiter.js'
 import { underPermit, type Permit } from '../permit.js'
@@ -6,24 +7,24 @@ import { underPermit, type Permit } from '../permit.js'
 export abstract class WaitingLimiter implements Limiter {
   protected abstract readonly permits: Omit<Limiter, 'run'>
 
-  tryAcquire(n?: number): Permit | undefined {
-    return this.permits.tryAcquire(n)
+  tryAcquire(cost?: Costs): Permit | undefined {
+    return this.permits.tryAcquire(cost)
   }
 
-  decide(): Decision {
-    return this.permits.decide()
+  decide(cost?: Costs): Decision {
+    return this.permits.decide(cost)
   }
 
-  acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
-    return this.permits.acquire(n, options)
+  acquire(cost?: Costs, options?: AcquireOptions): Promise<Permit> {
+    return this.permits.acquire(cost, options)
   }
 
-  run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {
-    return underPermit(() => this.acquire(n, options), task)
+  run<T>(task: (permit: Permit) => T | Promise<T>, cost?: Costs, options?: AcquireOptions): Promise<T> {
+    return underPermit(() => this.acquire(cost, options), task)
   }
 
-  explain(n?: number, tenant?: TenantOptions): Explanation {
-    return this.permits.explain(n, tenant)
+  explain(cost?: Costs, tenant?: TenantOptions): Explanation {
+    return this.permits.explain(cost, tenant)
   }
 
   pauseUntil(time: Date | number): void {

@@ -1,4 +1,5 @@
 import type { Tenant } from '../../base/lane.js'
+import { isSameCost, type Cost } from '../../engine/limits/cost.js'
 import { Callers, PermitWaiter } from '../callers.js'
 import type { Terms } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
@@ -12,12 +13,13 @@ export class TryWaiter extends PermitWaiter {
   isRepeated = false
 
   constructor(
-    n: number,
+    cost: Cost,
+    share: number,
     settle: (outcome: Permit | Promise<Permit>) => void,
     /** Whether it also wants an explanation. */
     readonly isDecision: boolean,
   ) {
-    super(n, 0, settle)
+    super(cost, share, 0, settle)
   }
 }
 
@@ -55,7 +57,7 @@ export class BoxCallers extends Callers {
     return this.queue.callers - this.tries.size
   }
 
-  /** Number of permits that these callers want. */
+  /** Number of permits that these callers want, with other units than calls their share. */
   get wanted(): number {
     return this.queue.permits - this.#tried
   }
@@ -77,12 +79,12 @@ export class BoxCallers extends Callers {
   }
 
   /**
-   * Returns the first waiter that can use the permits of one instant.
-   * @param isBatch whether it may leave some of them to others.
+   * Returns the first waiter that can use permits of one instant.
+   * @param cost that of all of them. @param isBatch whether it may leave some of them to others.
    */
-  firstFor(permits: number, isBatch: boolean): PermitWaiter | undefined {
+  firstFor(cost: Cost, isBatch: boolean): PermitWaiter | undefined {
     const mayUse = (waiter: PermitWaiter): boolean =>
-      (waiter.n === permits || (isBatch && waiter.n < permits)) && !isUnanswered(waiter)
+      (isSameCost(waiter.cost, cost) || (isBatch && waiter.n < cost.n)) && !isUnanswered(waiter)
     const { first } = this.queue
     if (!first || mayUse(first)) return first
     for (const waiter of this.queue) if (mayUse(waiter)) return waiter

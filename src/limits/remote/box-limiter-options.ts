@@ -1,9 +1,9 @@
+import { checkedInteger } from '../../base/options.js'
 import { LEASE_BOUNDS } from '../../core/lock-options.js'
 import { milliseconds, type Duration } from '../../base/duration.js'
 import { InvalidArgumentError } from '../../base/errors.js'
 import { idOf, implies, type WindowDefinition } from '../../engine/limits/definition.js'
 import {
-  checkedInteger,
   checkOneOf,
   checkedOptions,
   rulesOf,
@@ -13,6 +13,7 @@ import {
 } from '../limit-options.js'
 import { FARTHEST } from '../../engine/limits/reserve-permits.js'
 import type { Rules } from '../counter.js'
+import { CostRules } from '../costs.js'
 
 /** Options of a limiter that all processes on the same engine share. */
 export type BoxLimiterOptions = {
@@ -60,8 +61,7 @@ interface CheckedBoxOptions extends CheckedOptions {
 /** The checked options, and the values that follow from them. */
 export interface BoxTerms extends CheckedBoxOptions {
   readonly windows: readonly WindowDefinition[]
-  /** Maximum number of permits that can be granted together. */
-  readonly maxPermits: number
+  readonly costs: CostRules
   /** Maximum time ahead for reservations, in milliseconds. */
   readonly horizon: number
   /** Minimum and maximum time for which a permit can be used, in milliseconds. */
@@ -121,11 +121,16 @@ export function boxTerms(options: BoxLimiterOptions): BoxTerms {
 
 /**
  * Returns the terms with another limit.
- * @param per selects one of several limits.
+ * @param per selects one of several limits, together with the unit.
  * @throws InvalidArgumentError
  */
-export function changedTerms(terms: BoxTerms, limit: number, per: Duration | undefined): BoxTerms {
-  return termsFrom(withLimit(terms, limit, per))
+export function changedTerms(
+  terms: BoxTerms,
+  limit: number,
+  per: Duration | undefined,
+  unit: string | undefined,
+): BoxTerms {
+  return termsFrom(withLimit(terms, limit, per, unit))
 }
 
 /** Whether permits that are reserved under the first terms also keep the limits of the others. */
@@ -150,15 +155,18 @@ function termsFrom(options: CheckedBoxOptions): BoxTerms {
     }
   }
   const periods = calendars.map(({ per }) => (per - jitter) * PART_OF_PERIOD)
-  const maxPermits = Math.min(...limits.map(({ limit }) => limit))
-  const batch = checkedInteger('batch', options.batch, 1, maxPermits)
+  const costs = new CostRules(limits)
+  const batch = checkedInteger('batch', options.batch, 1, costs.max.n)
+  const [unit] = costs.units
+  if (batch > 1 && unit !== undefined)
+    throw new InvalidArgumentError(`batch must be 1 for a limit of ${unit}, not ${batch}`)
   if (batch > 1 && limits.some(({ kind }) => kind === 'smooth')) {
     throw new InvalidArgumentError(`batch must be 1 for window 'smooth', not ${batch}`)
   }
   return {
     ...options,
     windows,
-    maxPermits,
+    costs,
     horizon: Math.min(Math.max(shortest * AHEAD, MIN_AHEAD), MAX_AHEAD),
     hold,
     maxHold: Math.max(Math.min(...periods), hold),

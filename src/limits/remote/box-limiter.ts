@@ -14,6 +14,7 @@ import { needsReceiver } from '../../base/receiver.js'
 import { concurrencyKey } from '../../base/reserved-keys.js'
 import { boxTerms, changedTerms, type BoxLimiterOptions, type BoxTerms } from './box-limiter-options.js'
 import { closeAll, drainOf, type LimiterCloseOptions } from '../closing.js'
+import type { Costs } from '../costs.js'
 import type { AcquireOptions, TenantOptions } from '../limit-options.js'
 import type { Decision, Explanation } from '../limiter.js'
 import { LimiterErrors } from '../limiter-errors.js'
@@ -33,42 +34,43 @@ export interface BoxDecision extends Pick<Decision, 'permit'> {
 /** The methods of a limiter of a box, or of one of its keys. They match those of `Limiter`, but return promises. */
 export interface KeyedBoxLimiter {
   /**
-   * Returns a permit for `n` calls if it is available now without overtaking a waiter, else undefined. Waits only for
-   * the engine's reply. With a `concurrency`, it also takes a permit of that, or neither.
-   * @param n an integer, no greater than the smallest limit; default 1.
+   * Returns a permit if it is available now without overtaking a waiter, else undefined. Waits only for the engine's
+   * reply. With a `concurrency`, it also takes a permit of that, or neither.
+   * @param cost number of calls, no greater than the smallest limit; default 1. If limits count other units, an amount
+   * of each, such as `{ tokens: 1200 }`.
    * @throws UnavailableError or IndeterminateError when the engine can't be reached (see `onUnavailable`),
    * InvalidArgumentError, ClosedError
    */
-  tryAcquire(n?: number): Promise<Permit | undefined>
+  tryAcquire(cost?: Costs): Promise<Permit | undefined>
   /**
-   * Does the same as `tryAcquire` for one call. Also returns the number of remaining permits, and the time until more
+   * Does the same as `tryAcquire`. Also returns the number of remaining permits, and the time until more
    * are available, from the same reply of the engine. A separate call of `explain` would return the state of a later
    * moment.
    * @throws as `tryAcquire`
    */
-  decide(): Promise<BoxDecision>
+  decide(cost?: Costs): Promise<BoxDecision>
   /**
-   * Waits for its turn, and returns a permit for `n` calls. The callers of a process are served by priority, then in
+   * Waits for its turn, and returns a permit. The callers of a process are served by priority, then in
    * call order; if they have tenants, the tenants take turns. Processes take turns. With a `concurrency`, the caller first waits for a permit of that; `wait` limits
    * both waits together. That permit has a lease: a process that can't renew it for that long loses it, although
    * the call may continue.
    * @throws TimedOutError when `wait` has passed, or as soon as the engine replies that the permit can't be available
    * by then (BusyError for a wait of 0); BusyError when too many callers wait; AbortedError; and as `tryAcquire`
    */
-  acquire(n?: number, options?: AcquireOptions): Promise<Permit>
+  acquire(cost?: Costs, options?: AcquireOptions): Promise<Permit>
   /**
    * Acquires a permit, calls `task`, releases the permit, and returns the task's result.
    * @throws the errors of `acquire`, with `taskBegan` false; the error of the task
    */
-  run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T>
+  run<T>(task: (permit: Permit) => T | Promise<T>, cost?: Costs, options?: AcquireOptions): Promise<T>
   /**
-   * Returns the state of the limiter for a caller that would request `n` permits now, on behalf of this tenant. `place`
+   * Returns the state of the limiter for a caller that would request permits now, on behalf of this tenant. `place`
    * counts the waiters of this process. `readyIn` includes permits that other processes have reserved, but not those for which they only
    * wait. About a `concurrency`, it reports only the state of this box: `running` counts its own permits, and
    * `waitsFor` is `'concurrency'` if callers of this box wait for one, or hold all.
    * @throws as `tryAcquire`
    */
-  explain(n?: number, tenant?: TenantOptions): Promise<Explanation>
+  explain(cost?: Costs, tenant?: TenantOptions): Promise<Explanation>
   /**
    * Grants no permit before this time in any process, for example before a time that a service has sent. It applies at
    * once to new callers, and within 250 ms to waiting ones. Of several times, the latest applies.
@@ -99,10 +101,10 @@ export interface BoxLimiter extends KeyedBoxLimiter, AsyncDisposable {
    * count. A waiter that wants more permits than the new limit is rejected with an InvalidArgumentError; the others
    * keep waiting. While other processes use another limit, both apply. A greater limit applies as soon as all processes
    * that used the old one use it, or five seconds after the last use of the old one.
-   * @param per selects one of several limits.
+   * @param per selects one of several limits, together with the unit.
    * @throws InvalidArgumentError, ClosedError
    */
-  setLimit(limit: number, per?: Duration): void
+  setLimit(limit: number, per?: Duration, unit?: string): void
   /**
    * Grants no more permits in this box; other processes continue. Waiters of this box are rejected with a ClosedError,
    * unless `drain` serves them first. A permit in use counts for a `concurrency` until it is released. Resolves when no
@@ -169,9 +171,15 @@ export class BoxLimiters {
   }
 
   /** @throws InvalidArgumentError */
-  setLimit(name: string, terms: BoxTerms, limit: number, per: Duration | undefined): void {
+  setLimit(
+    name: string,
+    terms: BoxTerms,
+    limit: number,
+    per: Duration | undefined,
+    unit: string | undefined,
+  ): void {
     const family = this.#family(name, terms)
-    family.terms = changedTerms(family.terms, limit, per)
+    family.terms = changedTerms(family.terms, limit, per, unit)
     for (const permits of family.byKey.values()) permits.change(family.terms)
   }
 
@@ -281,33 +289,33 @@ class OfKey implements KeyedBoxLimiter {
     return limiter.#shared
   }
 
-  async tryAcquire(n?: number): Promise<Permit | undefined> {
+  async tryAcquire(cost?: Costs): Promise<Permit | undefined> {
     try {
-      return await this.acquire(n, NOW)
+      return await this.acquire(cost, NOW)
     } catch (error) {
       if (error instanceof BusyError) return undefined
       throw error
     }
   }
 
-  async decide(): Promise<BoxDecision> {
-    const decision = this.#with(permits => permits.decide())
-    const { outcome, explanation } = await this.#published(1, decision, ({ outcome }) => outcome)
+  async decide(cost?: Costs): Promise<BoxDecision> {
+    const decision = this.#with(permits => permits.decide(cost))
+    const { outcome, explanation } = await this.#published(cost, decision, ({ outcome }) => outcome)
     return { permit: outcome instanceof BusyError ? undefined : outcome, explanation }
   }
 
-  acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
-    const permit = this.#with(permits => permits.acquire(n, options))
+  acquire(cost?: Costs, options?: AcquireOptions): Promise<Permit> {
+    const permit = this.#with(permits => permits.acquire(cost, options))
     const isObserved = channels.permitted.hasSubscribers || channels.refused.hasSubscribers
-    return isObserved ? this.#published(n, permit, its => its) : permit
+    return isObserved ? this.#published(cost, permit, its => its) : permit
   }
 
-  run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {
-    return underPermit(() => this.acquire(n, options), task)
+  run<T>(task: (permit: Permit) => T | Promise<T>, cost?: Costs, options?: AcquireOptions): Promise<T> {
+    return underPermit(() => this.acquire(cost, options), task)
   }
 
-  explain(n?: number, tenant?: TenantOptions): Promise<Explanation> {
-    return this.#with(permits => permits.explain(n, tenant))
+  explain(cost?: Costs, tenant?: TenantOptions): Promise<Explanation> {
+    return this.#with(permits => permits.explain(cost, tenant))
   }
 
   async pauseUntil(time: Date | number): Promise<void> {
@@ -326,7 +334,12 @@ class OfKey implements KeyedBoxLimiter {
   }
 
   /** Publishes the outcome of a request, and returns the same. */
-  async #published<T>(n = 1, result: Promise<T>, outcomeOf: (result: T) => Permit | BusyError): Promise<T> {
+  async #published<T>(
+    cost: Costs | undefined,
+    result: Promise<T>,
+    outcomeOf: (result: T) => Permit | BusyError,
+  ): Promise<T> {
+    const n = typeof cost === 'object' ? (cost.calls ?? 1) : (cost ?? 1)
     const { clock } = this.#shared.limiters.source
     const since = clock.now()
     const publish = (outcome: unknown): void => {
@@ -381,10 +394,10 @@ class LimiterOfBox extends OfKey implements BoxLimiter {
     return new OfKey(shared, key)
   }
 
-  setLimit(limit: number, per?: Duration): void {
+  setLimit(limit: number, per?: Duration, unit?: string): void {
     const { closed, limiters, name, terms } = OfKey.sharedOf(this)
     if (closed) throw closed
-    limiters.setLimit(name, terms, limit, per)
+    limiters.setLimit(name, terms, limit, per, unit)
   }
 
   async close(options: LimiterCloseOptions = {}): Promise<void> {

@@ -1,4 +1,5 @@
 import { BusyError } from '../../base/errors.js'
+import type { Costs } from '../costs.js'
 import type { AcquireOptions, TenantOptions } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
 import type { Permit } from '../permit.js'
@@ -16,9 +17,9 @@ export interface BoxPermits {
   /** The error of the last request; undefined if it succeeded. */
   readonly outage: Error | undefined
   /** Also throws within the call. */
-  acquire(n?: number, options?: AcquireOptions): Promise<Permit>
-  decide(): Promise<TryOutcome>
-  explain(n?: number, tenant?: TenantOptions): Promise<Explanation>
+  acquire(costs?: Costs, options?: AcquireOptions): Promise<Permit>
+  decide(costs?: Costs): Promise<TryOutcome>
+  explain(costs?: Costs, tenant?: TenantOptions): Promise<Explanation>
   pauseUntil(time: Date | number): Promise<void>
   resume(): Promise<void>
   /**

@@ -2,14 +2,9 @@ import { BusyError } from '../../base/errors.js'
 import type { Tenant } from '../../base/lane.js'
 import { concurrencyKey } from '../../base/reserved-keys.js'
 import type { BoxTerms } from './box-limiter-options.js'
-import {
-  checkedInteger,
-  tenantOf,
-  termsOf,
-  type AcquireOptions,
-  type TenantOptions,
-  type Terms,
-} from '../limit-options.js'
+import type { Cost } from '../../engine/limits/cost.js'
+import type { Costs } from '../costs.js'
+import { tenantOf, termsOf, type AcquireOptions, type TenantOptions, type Terms } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
 import type { LimiterErrors } from '../limiter-errors.js'
 import { Permit } from '../permit.js'
@@ -48,7 +43,9 @@ export class ConcurrencyLimiter implements BoxPermits {
     this.#source = source
     this.#terms = terms
     this.#errors = errors
-    this.#remote = new ReservationClient(source, terms, id, errors, (n, options) => this.acquire(n, options))
+    this.#remote = new ReservationClient(source, terms, id, errors, (cost, options) =>
+      this.acquire(cost, options),
+    )
     const permits = Math.floor(SEMAPHORE_SIZE / terms.concurrency)
     this.#semaphore = new ConcurrencySemaphore({
       clock: source.clock,
@@ -69,46 +66,50 @@ export class ConcurrencyLimiter implements BoxPermits {
     return this.#remote.outage
   }
 
-  async acquire(n = 1, options?: AcquireOptions): Promise<Permit> {
-    checkedInteger('n', n, 1, this.#terms.maxPermits)
+  async acquire(costs?: Costs, options?: AcquireOptions): Promise<Permit> {
+    const cost = this.#terms.costs.cost(costs)
     const terms = termsOf(options)
     const { wait, signal } = terms
     if (this.#closed) throw this.#closed
     if (signal?.aborted) throw this.#errors.aborted(signal)
-    if (this.#remote.usesFallback) return this.#remote.acquire(n, options)
+    if (this.#remote.usesFallback) return this.#remote.acquire(costs, options)
     const deadline = this.#source.clock.now() + wait
     const permit = this.#entered(
       async () => {
-        const hasPlace = await this.#slot(n, terms, deadline)
+        const hasPlace = await this.#slot(cost, terms, deadline)
         // Callers with a place in the queue keep it.
         const full: Full = its => (hasPlace ? undefined : this.#full(its))
-        return this.#withSlot(this.#remote.acquireBy(n, terms, deadline, full))
+        return this.#withSlot(cost, this.#remote.acquireBy(cost, terms, deadline, full))
       },
-      () => this.#remote.acquireBy(n, terms, deadline, its => this.#full(its)),
+      () => this.#remote.acquireBy(cost, terms, deadline, its => this.#full(its)),
     )
     if (wait === 0) this.#lastTry = permit
     return permit
   }
 
-  async decide(): Promise<TryOutcome> {
+  async decide(costs?: Costs): Promise<TryOutcome> {
+    this.#terms.costs.cost(costs)
     if (this.#closed) throw this.#closed
-    if (this.#remote.usesFallback) return this.#remote.decide()
+    if (this.#remote.usesFallback) return this.#remote.decide(costs)
     const outcome = this.#entered(
-      () => this.#decide(),
-      () => this.#remote.decide(),
+      () => this.#decide(costs),
+      () => this.#remote.decide(costs),
     )
     this.#lastTry = outcome
     return outcome
   }
 
-  async explain(n?: number, tenant?: TenantOptions): Promise<Explanation> {
+  async explain(costs?: Costs, tenant?: TenantOptions): Promise<Explanation> {
     // A try at this time comes before a caller that wants an explanation.
     await this.#lastTry?.catch(() => undefined)
-    return this.#explainNow(n, tenant)
+    return this.#explainNow(costs, tenant)
   }
 
-  async #explainNow(n = 1, options?: TenantOptions): Promise<Explanation> {
-    const explanation = this.#remote.explain(n, options, tenant => this.#semaphore.before(tenant, n).permits)
+  async #explainNow(costs?: Costs, options?: TenantOptions): Promise<Explanation> {
+    const rules = this.#terms.costs
+    const later = (tenant: Tenant | undefined): Cost =>
+      this.#semaphore.before(tenant, rules.share(rules.cost(costs))).cost
+    const explanation = this.#remote.explain(costs, options, later)
     return this.#explained(await explanation, tenantOf(options))
   }
 
@@ -138,7 +139,7 @@ export class ConcurrencyLimiter implements BoxPermits {
 
   change(terms: BoxTerms): void {
     this.#terms = terms
-    this.#semaphore.refuseAbove(terms.maxPermits)
+    this.#semaphore.refuseAbove(terms.costs)
     this.#remote.change(terms)
   }
 
@@ -179,15 +180,15 @@ export class ConcurrencyLimiter implements BoxPermits {
     return withoutSlot()
   }
 
-  async #decide(): Promise<TryOutcome> {
+  async #decide(costs: Costs | undefined): Promise<TryOutcome> {
     const slot = await outcomeOf(this.#try())
     if (slot instanceof BusyError) {
       // The refusal is right even if the engine can't explain it.
-      const explanation = await this.#explainNow().catch(() => undefined)
+      const explanation = await this.#explainNow(costs).catch(() => undefined)
       return { outcome: slot, explanation: explanation && { ...explanation, waitsFor: 'concurrency' } }
     }
-    const decision = this.#remote.decide()
-    const outcome = await outcomeOf(this.#withSlot(decision.then(permitOf)))
+    const decision = this.#remote.decide(costs)
+    const outcome = await outcomeOf(this.#withSlot(this.#terms.costs.cost(costs), decision.then(permitOf)))
     const { explanation } = await decision
     return { outcome, explanation: explanation && this.#explained(explanation) }
   }
@@ -203,7 +204,7 @@ export class ConcurrencyLimiter implements BoxPermits {
    * Acquires a slot, and returns whether the caller has a place in the queue.
    * @throws BusyError when too many callers wait, although all slots and permits that are available now were given.
    */
-  async #slot(n: number, terms: Terms, deadline: number): Promise<boolean> {
+  async #slot(cost: Cost, terms: Terms, deadline: number): Promise<boolean> {
     if (terms.wait === 0) {
       await this.#try()
       return false
@@ -212,11 +213,11 @@ export class ConcurrencyLimiter implements BoxPermits {
       const outcome = await this.#semaphore.takeOrGive()
       if (outcome === 'taken') return false
       if (outcome === 'given') continue
-      await this.#remote.settled()
+      await this.#remote.served()
       const error = this.#full(terms)
       if (error) throw error
     }
-    await this.#semaphore.acquire(n, terms, deadline)
+    await this.#semaphore.acquire(cost, this.#terms.costs.share(cost), terms, deadline)
     return true
   }
 
@@ -228,20 +229,23 @@ export class ConcurrencyLimiter implements BoxPermits {
   }
 
   /** Returns a permit that also releases the slot. Without a permit, releases the slot at once. */
-  async #withSlot(permitted: Promise<Permit>): Promise<Permit> {
+  async #withSlot(cost: Cost, permitted: Promise<Permit>): Promise<Permit> {
     try {
       const permit = await permitted
       this.#running++
+      const { costs } = this.#terms
       return new Permit(
         {
+          costs,
           released: () => {
             permit.release()
             this.#running--
             this.#semaphore.release()
           },
           unused: () => permit.refund(),
+          settled: ({ cost }, change) => permit.settle(costs.settledBy(cost, change)),
         },
-        permit.n,
+        cost,
       )
     } catch (error) {
       this.#semaphore.release()

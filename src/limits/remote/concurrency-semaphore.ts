@@ -1,10 +1,12 @@
 import type { Clock } from '../../base/clock.js'
-import type { Counts, Tenant } from '../../base/lane.js'
+import type { Tenant } from '../../base/lane.js'
 import type { Grant } from '../../core/grant.js'
 import type { ClaimSetLock } from '../../core/lock.js'
 import { IndeterminateError, UnavailableError, type Holder } from '../../base/errors.js'
 import type { Waiters } from '../../base/waiters.js'
+import type { Cost } from '../../engine/limits/cost.js'
 import { Callers, PermitWaiter, type CallersOwner } from '../callers.js'
+import type { CostRules } from '../costs.js'
 import type { Terms } from '../limit-options.js'
 import type { LimiterErrors } from '../limiter-errors.js'
 import { RETRY } from './pace.js'
@@ -64,9 +66,13 @@ export class ConcurrencySemaphore implements CallersOwner {
     return this.#waiters.callersOf(tenant)
   }
 
-  /** Counts the waiters ahead of a new caller, and the permits of the rate limit that they want. */
-  before(tenant: Tenant | undefined, n: number): Counts {
-    return this.#waiters.beforeLast(tenant, n)
+  /**
+   * Counts the waiters ahead of a new caller, and what the permits of the rate limit cost that they want.
+   * @param share that of the new caller.
+   */
+  before(tenant: Tenant | undefined, share: number): { readonly callers: number; readonly cost: Cost } {
+    const { callers, permits } = this.#waiters.beforeLast(tenant, share)
+    return { callers, cost: this.#callers.costOf(permits) }
   }
 
   /** Number of slots of this process in use. */
@@ -101,11 +107,11 @@ export class ConcurrencySemaphore implements CallersOwner {
     return isFree ? 'taken' : 'given'
   }
 
-  /** Waits for a slot. Rejects as `Lock.acquire` does. @param deadline clock time. */
-  acquire(n: number, terms: Terms, deadline: number): Promise<void> {
+  /** Waits for a slot. Rejects as `Lock.acquire` does. @param share that of the cost. @param deadline clock time. */
+  acquire(cost: Cost, share: number, terms: Terms, deadline: number): Promise<void> {
     return new Promise((settle, reject) => {
       if (terms.signal?.aborted) return reject(this.#source.errors.aborted(terms.signal))
-      const waiter: SlotWaiter = new PermitWaiter(n, 0, settle)
+      const waiter: SlotWaiter = new PermitWaiter(cost, share, 0, settle)
       this.#callers.enter(waiter, terms, deadline)
       this.#waiters.setTimer()
       // While the engine is unreachable, only the first waiter and the timer send requests.
@@ -122,8 +128,8 @@ export class ConcurrencySemaphore implements CallersOwner {
   }
 
   /** Rejects the waiters that want more permits than the rate limit can ever grant together. */
-  refuseAbove(max: number): void {
-    this.#callers.refuseAbove(max)
+  refuseAbove(costs: CostRules): void {
+    this.#callers.refuseAbove(costs)
   }
 
   /** Rejects all waiters. */

@@ -7,7 +7,10 @@ import type { ReservedInstant } from './reserved-permits.js'
 export const RETRY = 500
 /** Maximum time between two requests for a waiter without a reservation, in milliseconds. */
 const ASK_AGAIN = 2500
-/** Maximum time before waiters learn of a pause, or of permits that other processes have returned, in milliseconds. */
+/**
+ * Maximum time before waiters learn of a pause, or of permits and amounts that other processes have returned, in
+ * milliseconds.
+ */
 const SEEK = 250
 /** Number of rotations after which the horizon stops growing. In a rotation, every process has one turn. */
 const ROTATIONS = 1.5
@@ -17,13 +20,13 @@ const NEWEST = 0.25
 /** Number of average round trips for which a process reserves at least, because the next one may take longer. */
 const TRIPS = 2
 /**
- * With tenants, the time for which a process reserves unless a call takes longer, in milliseconds: a new tenant has its
- * turn after that. It is several times as long as the pause between two calls, so that each process reserves its part
+ * The time for which a process reserves if that is to be short, unless a call takes longer, in milliseconds. It is
+ * several times as long as the pause between two calls, so that each process reserves its part
  * before others take what is left.
  */
-const AHEAD_WITH_TENANTS = 50
+const BRIEF_AHEAD = 50
 /** And the minimum pause between two calls without a permit, in milliseconds, even if permits can be used for longer. */
-const PAUSE_WITH_TENANTS = 10
+const BRIEF_PAUSE = 10
 
 /** Maximum drift between two good clocks, as a part of the time: both may be slewed. */
 const DRIFT = 1e-3
@@ -82,8 +85,11 @@ export class Pace {
   turn = -Infinity
   /** Clock time since which waiters have had no turn within the horizon and nothing is reserved for this process. */
   unservedSince: number | undefined
-  /** Whether callers with tenants wait. */
-  hasTenants = false
+  /**
+   * Whether the process reserves only for a short time ahead: if callers with tenants wait, because a new tenant has its
+   * turn afterwards; with other units than calls, because other calls may settle less than they have estimated.
+   */
+  isBrief = false
   /** Clock time from which a call also requests earlier instants for waiters that have a reserved one. */
   seekAt = -Infinity
   readonly #offset = new ClockOffset()
@@ -108,7 +114,7 @@ export class Pace {
    * tenants it takes only those that are available now, because other processes reserve their parts just before.
    */
   reach(terms: BoxTerms): number {
-    return this.hasTenants ? 0 : this.hold(terms)
+    return this.isBrief ? 0 : this.hold(terms)
   }
 
   /** Whether any client of the box has had a reply. Before that, the necessary hold is not known. */
@@ -132,17 +138,19 @@ export class Pace {
   part(terms: BoxTerms): number {
     const hold = this.hold(terms)
     const untilReply = TRIPS * (this.#roundTrip ?? 0)
-    const parts = terms.windows.map(({ kind, limit, per }) => {
+    const parts = terms.windows.map(({ kind, limit, per, unit }) => {
       // The permits of a smooth window are spread, so only those within the horizon can be shared.
       const window = kind === 'smooth' ? Math.min(this.#ahead(terms) / per, 1) : 1
-      return limit * Math.max(window, untilReply / (per + hold))
+      return terms.costs.callsOf(limit, unit) * Math.max(window, untilReply / (per + hold))
     })
     return Math.floor(Math.min(...parts) / this.#contenders + Math.random())
   }
 
   /** Returns the time until each waiting process has had one permit, in milliseconds. */
-  rotation({ windows }: BoxTerms): number {
-    return this.#contenders * Math.max(...windows.map(({ limit, per }) => per / limit))
+  rotation({ windows, costs }: BoxTerms): number {
+    return (
+      this.#contenders * Math.max(...windows.map(({ limit, per, unit }) => per / costs.callsOf(limit, unit)))
+    )
   }
 
   /**
@@ -186,7 +194,7 @@ export class Pace {
 
   /** The maximum time ahead for reservations, unless the next reply or a turn takes longer, in milliseconds. */
   #ahead(terms: BoxTerms): number {
-    return this.hasTenants ? Math.min(AHEAD_WITH_TENANTS, terms.horizon) : terms.horizon
+    return this.isBrief ? Math.min(BRIEF_AHEAD, terms.horizon) : terms.horizon
   }
 
   /** Allows a request at once. */
@@ -215,13 +223,14 @@ export class Pace {
     const { ahead, decidedAt, fades, now } = refusal
     if (this.quietUntil(first) > now) return
     this.turn = decidedAt + ahead
-    this.behind = fades || this.hasTenants ? undefined : first
+    this.behind = fades || this.isBrief ? undefined : first
     if (this.behind) return
     if (!first) this.unservedSince ??= now
     // The horizon moves on while the turn comes nearer. The random factor prevents one process from always being just
     // ahead of another.
-    const nearer = Math.min((ahead - this.horizon(terms, now)) / 2, ASK_AGAIN) * (0.75 + Math.random() / 4)
-    const least = this.hasTenants ? Math.min(terms.hold, PAUSE_WITH_TENANTS) : terms.hold
+    const again = terms.costs.units.length > 0 ? SEEK : ASK_AGAIN
+    const nearer = Math.min((ahead - this.horizon(terms, now)) / 2, again) * (0.75 + Math.random() / 4)
+    const least = this.isBrief ? Math.min(terms.hold, BRIEF_PAUSE) : terms.hold
     this.until = now + Math.max(fades ? Math.min(ahead, ASK_AGAIN) : nearer, least)
   }
 

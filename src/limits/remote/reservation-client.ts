@@ -9,8 +9,9 @@ import { runtimeTimers } from '../../base/runtime-timers.js'
 import { MIN_DELAY, type Waiters } from '../../base/waiters.js'
 import { PermitWaiter, type CallersOwner } from '../callers.js'
 import type { Rules, Taken } from '../counter.js'
+import { isSameCost, sumOf, NOTHING, type Cost } from '../../engine/limits/cost.js'
+import type { CostRules, Costs } from '../costs.js'
 import {
-  checkedInteger,
   optionsOf,
   tenantOf,
   termsOf,
@@ -29,7 +30,7 @@ import type { BoxTerms } from './box-limiter-options.js'
 import { NOW, outcomeOf, type BoxPermits, type TryOutcome } from './box-permits.js'
 import type { LatencyEstimator } from './latency-estimator.js'
 import { Pace, RETRY } from './pace.js'
-import { explanationIn, ReservationMachine, type Request } from './reservation-machine.js'
+import { explainOf, explanationIn, ReservationMachine, type Request } from './reservation-machine.js'
 
 /** The box of the limiters, as far as they need it. */
 export interface LimiterSource {
@@ -95,7 +96,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
     terms: BoxTerms,
     id: string,
     errors: LimiterErrors,
-    again: BoxPermits['acquire'] = (n, options) => this.acquire(n, options),
+    again: BoxPermits['acquire'] = (cost, options) => this.acquire(cost, options),
   ) {
     this.#source = source
     this.#id = id
@@ -111,17 +112,21 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
     this.#fallback = new LocalPermits(share, times, new PermitCounter(share, times), errors)
   }
 
-  acquire(n = 1, options?: AcquireOptions): Promise<Permit> {
-    if (n !== 1) checkedInteger('n', n, 1, this.#machine.terms.maxPermits)
+  get costs(): CostRules {
+    return this.#machine.terms.costs
+  }
+
+  acquire(costs?: Costs, options?: AcquireOptions): Promise<Permit> {
+    const cost = this.costs.cost(costs)
     const terms = termsOf(options)
-    return this.acquireBy(n, terms, this.#source.clock.now() + terms.wait, this.#full)
+    return this.acquireBy(cost, terms, this.#source.clock.now() + terms.wait, this.#full)
   }
 
   /**
    * Waits for a permit until `deadline`, with the other options checked.
    * @param deadline clock time. @param full returns the error if no further caller may wait.
    */
-  acquireBy(n: number, terms: Terms, deadline: number, full: Full): Promise<Permit> {
+  acquireBy(cost: Cost, terms: Terms, deadline: number, full: Full): Promise<Permit> {
     try {
       const { wait, signal, priority, tenant } = terms
       if (this.#closed) throw this.#closed
@@ -129,34 +134,35 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
       const { callers } = this.#waiters
       const now = (this.#usedAt = this.#source.clock.now())
       if (callers === 0) {
-        const permit = this.#atHand(n, now)
+        const permit = this.#atHand(cost, now)
         if (permit) return Promise.resolve(permit)
       }
-      if (this.usesFallback) return this.#acquireLocally(n, terms, deadline, now)
+      if (this.usesFallback) return this.#acquireLocally(cost, terms, deadline, now)
       const { quietUntil, pace } = this.#machine
       const isQuiet = quietUntil > now
       if (wait === 0)
-        return isQuiet && !this.outage ? Promise.reject(this.#errors.busy()) : this.#try(n, terms)
-      if (full(terms)) return this.#acquireIfRoom(n, terms, deadline, full)
-      const isLate = isQuiet && deadline < pace.turn
-      if (isLate && this.#waiters.before(priority, tenant, n).callers === callers) {
+        return isQuiet && !this.outage ? Promise.reject(this.#errors.busy()) : this.#try(cost, terms)
+      if (full(terms)) return this.#acquireIfRoom(cost, terms, deadline, full)
+      const isLate = isQuiet && deadline < pace.turn && !cost.amounts
+      if (isLate && this.#waiters.before(priority, tenant, cost.n).callers === callers) {
         throw this.#errors.tooLate(wait, pace.turn - now)
       }
       if (deadline < Infinity) pace.openBeyondPart()
       return new Promise(settle => {
-        this.#enter(new PermitWaiter(n, 0, settle), terms, deadline, now)
+        this.#enter(new PermitWaiter(cost, this.costs.share(cost), 0, settle), terms, deadline, now)
       })
     } catch (error) {
       return Promise.reject(error)
     }
   }
 
-  async decide(): Promise<TryOutcome> {
+  async decide(costs?: Costs): Promise<TryOutcome> {
+    const cost = this.costs.cost(costs)
     if (this.#closed) throw this.#closed
     const now = (this.#usedAt = this.#source.clock.now())
     if (this.usesFallback)
       return {
-        outcome: await outcomeOf(this.#acquireLocally(1, termsOf(NOW), now, now)),
+        outcome: await outcomeOf(this.#acquireLocally(cost, termsOf(NOW), now, now)),
         explanation: undefined,
       }
     return new Promise(resolve => {
@@ -164,26 +170,25 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
         const { explanation } = waiter
         resolve(outcomeOf(permit).then(outcome => ({ outcome, explanation })))
       }
-      const waiter = new TryWaiter(1, settle, true)
+      const waiter = new TryWaiter(cost, this.costs.share(cost), settle, true)
       this.#enter(waiter, termsOf(NOW), Infinity, now)
     })
   }
 
-  /** @param later returns the number of permits that callers of a tenant want before they join this queue. */
+  /** @param later returns the cost of the permits that callers of a tenant want before they join this queue. */
   async explain(
-    n = 1,
+    costs?: Costs,
     options?: TenantOptions,
-    later = (_: Tenant | undefined): number => 0,
+    later = (_: Tenant | undefined): Cost => NOTHING,
   ): Promise<Explanation> {
     const machine = this.#machine
-    checkedInteger('n', n, 1, machine.terms.maxPermits)
+    const cost = this.costs.cost(costs)
     const tenant = tenantOf(options)
     if (this.#closed) throw this.#closed
-    const { waiting, wanted } = this.#callers.before(tenant, n)
-    const ahead = Math.max(wanted - machine.reserved.permits, 0) + later(tenant)
-    const { reserved } = await this.#send(
-      machine.request(this.#source.clock.now(), { explain: { n, ahead } }),
-    )
+    const { waiting, wanted } = this.#callers.before(tenant, this.costs.share(cost))
+    const ahead = this.#callers.costOf(Math.max(wanted - machine.reserved.permits, 0))
+    const explain = explainOf(cost, sumOf(ahead, later(tenant)))
+    const { reserved } = await this.#send(machine.request(this.#source.clock.now(), { explain }))
     return explanationIn(reserved, waiting)
   }
 
@@ -203,7 +208,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
 
   isIdle(since: number): boolean {
     const { call, due, reserved } = this.#machine
-    const isBusy = call !== undefined || due !== 'none' || reserved.owed.length > 0
+    const isBusy = call !== undefined || due !== 'none' || reserved.isOwing
     return !this.#waiters.first && !reserved.first && !isBusy && this.#usedAt < since
   }
 
@@ -233,11 +238,11 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
     await Promise.resolve(this.#answer).catch(() => undefined)
     const { reserved } = this.#machine
     reserved.giveBackWhere(() => true)
-    const returns = reserved.takeReturns()
-    if (returns.length === 0) return
+    if (!reserved.isOwing) return
+    const owed = { returns: reserved.takeReturns(), overdrawn: reserved.takeOverdrawn() }
     for (let left = RETURN_CALLS; left > 0; left--) {
       try {
-        await this.#send(this.#machine.request(this.#source.clock.now(), { returns }))
+        await this.#send(this.#machine.request(this.#source.clock.now(), owed))
         return
       } catch (error) {
         // Permits that may have been returned must not be returned twice, and count as used.
@@ -247,8 +252,13 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
     }
   }
 
-  unused({ n, at }: Taken): void {
-    this.#machine.refunded({ n, at, from: at })
+  unused({ cost, at }: Taken): void {
+    this.#machine.refunded({ ...cost, at, from: at })
+    this.#goOn()
+  }
+
+  settled({ at }: Taken, change: readonly number[]): void {
+    this.#machine.settled(change, at)
     this.#goOn()
   }
 
@@ -275,7 +285,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
    * Resolves when its callers have their permits, or must wait for their turn. Waits for at most {@link MAX_CALLS}
    * replies, because a steady stream of callers could delay it forever.
    */
-  async settled(): Promise<void> {
+  async served(): Promise<void> {
     await othersServed()
     for (let calls = 0; calls < MAX_CALLS; calls++) {
       const { call, quietUntil } = this.#machine
@@ -296,45 +306,48 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
   }
 
   /** Returns a permit that the engine does not count, or one of the engine if it is reachable again before. */
-  async #acquireLocally(n: number, terms: Terms, deadline: number, now: number): Promise<Permit> {
+  async #acquireLocally(cost: Cost, terms: Terms, deadline: number, now: number): Promise<Permit> {
+    const costs = this.costs.costsOf(cost)
     if (this.#machine.takeRetry(now)) void this.#ask(now, true)
     try {
-      return await this.#fallback!.acquire(n, rest(terms, deadline, now))
+      return await this.#fallback!.acquire(costs, rest(terms, deadline, now))
     } catch (error) {
       if (error !== ENGINE_REACHABLE) throw error
-      return this.#again(n, rest(terms, deadline, this.#source.clock.now()))
+      return this.#again(costs, rest(terms, deadline, this.#source.clock.now()))
     }
   }
 
   /** Returns a permit of a batch that can be used now. */
-  #atHand(n: number, now: number): Permit | undefined {
+  #atHand(cost: Cost, now: number): Permit | undefined {
     const { reserved } = this.#machine
     const { first } = reserved
-    if (!first || first.left < n || first.from > now || first.until < now) return undefined
-    return new Permit(this, n, reserved.take(n).engineAt)
+    if (!first || first.from > now || first.until < now) return undefined
+    if (cost.amounts ? !isSameCost(first.cost, cost) : first.left < cost.n) return undefined
+    return new Permit(this, cost, reserved.take(cost).engineAt)
   }
 
-  #try(n: number, terms: Terms): Promise<Permit> {
+  #try(cost: Cost, terms: Terms): Promise<Permit> {
     return new Promise(settle => {
-      this.#enter(new TryWaiter(n, settle, false), terms, Infinity, this.#source.clock.now())
+      const waiter = new TryWaiter(cost, this.costs.share(cost), settle, false)
+      this.#enter(waiter, terms, Infinity, this.#source.clock.now())
     })
   }
 
   /**
    * Takes a permit that is available now. Otherwise waits, unless too many callers wait after others have got theirs.
    */
-  async #acquireIfRoom(n: number, terms: Terms, deadline: number, full: Full): Promise<Permit> {
+  async #acquireIfRoom(cost: Cost, terms: Terms, deadline: number, full: Full): Promise<Permit> {
     try {
       // While the turns of all waiters are far ahead, a request is useless.
       if (this.#machine.quietUntil <= this.#source.clock.now() || this.outage)
-        return await this.#try(n, terms)
+        return await this.#try(cost, terms)
     } catch (error) {
       if (!(error instanceof BusyError)) throw error
     }
     await othersServed()
     const error = full(terms)
     if (error) throw error
-    return this.acquireBy(n, terms, deadline, full)
+    return this.acquireBy(cost, terms, deadline, full)
   }
 
   #enter(waiter: PermitWaiter, terms: Terms, deadline: number, now: number): void {
@@ -373,7 +386,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
     else if (machine.due === 'give') {
       this.#usedAt = now
       const grant = machine.give(now)
-      if (grant) grant.waiter.settle(new Permit(this, grant.waiter.n, grant.at))
+      if (grant) grant.waiter.settle(new Permit(this, grant.waiter.cost, grant.at))
     }
     this.#goOn(now)
   }
@@ -426,7 +439,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner 
     const terms = { wait: isTry ? 0 : wait, signal, priority, tenant: isTry ? undefined : lane.tenant }
     this.#callers.leave(waiter)
     this.#machine.left()
-    waiter.settle(this.#acquireLocally(waiter.n, terms, deadline, now))
+    waiter.settle(this.#acquireLocally(waiter.cost, terms, deadline, now))
   }
 }
 

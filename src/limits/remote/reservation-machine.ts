@@ -1,7 +1,8 @@
 import type { TenantInTurn } from '../../base/tenants.js'
 import type { PermitReservation } from '../../engine/contract.js'
 import { leastDelay } from '../../engine/limits/definition.js'
-import type { ReservePermits, Reserved, ReturnedPermits } from '../../engine/limits/reservation.js'
+import { isSameCost, type Cost } from '../../engine/limits/cost.js'
+import type { Explain, ReservePermits, Reserved, ReturnedPermits } from '../../engine/limits/reservation.js'
 import { ClosedError, UnavailableError } from '../../base/errors.js'
 import { explanationOf, type Explanation } from '../limiter.js'
 import type { LimiterErrors } from '../limiter-errors.js'
@@ -9,7 +10,13 @@ import type { PermitWaiter } from '../callers.js'
 import { isUnanswered, TryWaiter, type BoxCallers } from './box-callers.js'
 import { keeps, type BoxTerms } from './box-limiter-options.js'
 import { RETRY, type Pace, type Refusal } from './pace.js'
-import { reservedInstant, ReservedPermits, returned, type ReservedInstant } from './reserved-permits.js'
+import {
+  costOf,
+  reservedInstant,
+  ReservedPermits,
+  returned,
+  type ReservedInstant,
+} from './reserved-permits.js'
 import {
   earlierUnits,
   NOTHING,
@@ -106,13 +113,24 @@ export class ReservationMachine {
 
   refunded(permits: ReturnedPermits): void {
     this.reserved.giveBack([permits])
+    // The waiters of this process may get them.
+    if (!this.outage) this.pace.open()
     this.gather()
+  }
+
+  /** Called when calls have used other amounts than the cost of their permit. @param at the instant of the permit. */
+  settled(change: readonly number[], at: number): void {
+    const less = change.map(amount => Math.max(-amount, 0))
+    const more = change.map(amount => Math.max(amount, 0))
+    if (more.some(Boolean)) this.reserved.overdraw(more)
+    if (less.some(Boolean)) this.refunded({ n: 0, amounts: less, at, from: at })
+    else this.gather()
   }
 
   changed(terms: BoxTerms): void {
     const before = this.terms
     this.terms = terms
-    this.#callers.refuseAbove(terms.maxPermits)
+    this.#callers.refuseAbove(terms.costs)
     // A permit that is returned and requested again would come after those of other processes.
     // mutant: permits-above-limit
     if (!keeps(before, terms)) this.reserved.giveBackWhere(() => true)
@@ -155,7 +173,7 @@ export class ReservationMachine {
     // Without waiters, reserved permits are returned at once.
     const isQuiet = this.quietUntil > now && (this.#callers.waiting > 0 || outage !== undefined)
     const tenants = this.#callers.queue.waitingTenants(MAX_TENANTS)
-    this.pace.hasTenants = tenants !== undefined
+    this.pace.isBrief = tenants !== undefined || terms.costs.units.length > 0
     const part = this.pace.part(terms)
     const reach = this.pace.reach(terms)
     const hold = this.pace.hold(terms)
@@ -167,13 +185,15 @@ export class ReservationMachine {
     // could not be used, and would delay the permits of other processes to the next window.
     const isFirst = wanted.length > 0 && !this.pace.hasMeasured
     const units = isFirst ? NOTHING.units : wanted
-    const deciders = isQuiet && outage ? [] : [...this.#callers.tries].filter(({ isDecision }) => isDecision)
-    const returns = reserved.owed.length > 0 && (!outage || now >= this.retryAt)
+    const deciding = isQuiet && outage ? [] : [...this.#callers.tries].filter(({ isDecision }) => isDecision)
+    // A reply explains one cost. Callers with another one get the next reply.
+    const deciders = deciding.filter(({ cost }) => isSameCost(cost, deciding[0]!.cost))
+    const returns = reserved.isOwing && (!outage || now >= this.retryAt)
     const isNeeded =
       units.length > 0 || returns || deciders.length > 0 || isFirst || this.#seekFrom(now) <= now
     if (!isNeeded && !isProbe) return undefined
     const ahead = units.length === 0 ? Math.max(this.#callers.wanted - reserved.permits, 0) : 0
-    const explain = deciders.length > 0 ? { n: 1, ahead } : undefined
+    const explain = deciders[0] && explainOf(deciders[0].cost, this.#callers.costOf(ahead))
     // Requested from time to time, because the engine sends no hints about it.
     const earlier = this.pace.takeSeek(now) ? earlierUnits(situation) : NOTHING.units
     // Earlier explanations are stale when the reply arrives.
@@ -182,6 +202,7 @@ export class ReservationMachine {
       units: earlier.concat(units),
       tenants: tenants?.map(({ name, weight }) => ({ name, weight })),
       returns: reserved.takeReturns(),
+      overdrawn: reserved.takeOverdrawn(),
       explain,
     })
     return (this.call = {
@@ -198,10 +219,12 @@ export class ReservationMachine {
 
   /** Returns a request under the current terms. */
   request(now: number, wanted: Partial<Request>): Request {
-    const { windows } = this.terms
+    const { windows, costs } = this.terms
+    const measures = costs.units.length > 0 ? costs.units : undefined
     const horizon = this.pace.horizon(this.terms, now)
     const hold = this.pace.hold(this.terms)
-    return { windows, units: [], horizon, hold, returns: [], pause: undefined, explain: undefined, ...wanted }
+    const nothing = { units: [], returns: [], pause: undefined, explain: undefined }
+    return { windows, measures, horizon, hold, ...nothing, ...wanted }
   }
 
   /** Records the state of the limiter in a reply. @param askedAt clock time of the request. */
@@ -223,7 +246,7 @@ export class ReservationMachine {
     if (keeps(terms, this.terms)) this.#settle(this.call!, learned, now)
     // Permits that were reserved under a greater limit than the current one are requested again.
     // mutant: outdated-permits-lost
-    else this.reserved.giveBackAll(reserved, request.hold)
+    else this.reserved.giveBackAll(reserved, request.units, request.hold)
     this.#ended()
   }
 
@@ -234,6 +257,8 @@ export class ReservationMachine {
     // If the call may have returned the permits, they count as used, because they must not be returned twice.
     // mutant: returns-twice
     if (error instanceof UnavailableError) this.reserved.giveBack(request.returns)
+    // These may count twice, which exceeds no limit.
+    this.reserved.overdraw(request.overdrawn)
     this.away(error, now)
     const { onUnavailable } = this.terms
     if (onUnavailable === 'closed') this.pace.closeUntil(this.retryAt)
@@ -288,7 +313,7 @@ export class ReservationMachine {
     // mutant: quiet-without-timer
     if (isWanted && this.quietUntil > now) at = Math.min(at, this.quietUntil)
     // mutant: returns-without-timer
-    if (this.reserved.owed.length > 0 && this.outage) at = Math.min(at, this.retryAt)
+    if (this.reserved.isOwing && this.outage) at = Math.min(at, this.retryAt)
     return at
   }
 
@@ -314,10 +339,10 @@ export class ReservationMachine {
     const isBatch = this.terms.batch > 1
     // mutant: early-permit
     for (let { first } = this.reserved; first && first.from <= now; { first } = this.reserved) {
-      const waiter = this.#callers.firstFor(first.left, isBatch)
+      const waiter = this.#callers.firstFor(costOf(first), isBatch)
       if (waiter) {
         this.#noteUse(first, now)
-        this.reserved.take(waiter.n)
+        this.reserved.take(waiter.cost)
         this.#callers.leave(waiter, true)
         this.left()
         return { waiter, at: first.engineAt }
@@ -350,11 +375,13 @@ export class ReservationMachine {
     const isOutdated = terms !== this.terms
     // The number of permits that earlier waiters of each size want, because these are served in order.
     const behind = new Map<number, number>()
-    for (const [index, permits] of reserved.units.entries()) {
-      const { n, at } = permits
+    for (const [index, { n, at }] of reserved.units.entries()) {
       const isForNow = units[index - earlier]?.within === 0
-      if (n > 0) this.#keep(reservedInstant(permits, answer, request.hold, isForNow), now)
-      else if (index >= earlier && !isOutdated) {
+      if (n > 0) {
+        const cost = { n, amounts: request.units[index]!.amounts }
+        const left = terms.costs.share(cost)
+        this.#keep(reservedInstant(at, cost, left, answer, request.hold, isForNow), now)
+      } else if (index >= earlier && !isOutdated) {
         const fades = at === reserved.fadesAt
         const refusal = { ahead: at - reserved.now, decidedAt, fades, now }
         if (terms.batch > 1) this.#refusedBatch(waiters, refusal)
@@ -426,7 +453,8 @@ export class ReservationMachine {
     // The next call requests the returned permits again.
     if (this.hasUnused) return
     const deadline = waiter.waitLimit?.deadline ?? Infinity
-    if (others !== undefined && deadline < Infinity) {
+    // Others may settle less than they have estimated.
+    if (others !== undefined && deadline < Infinity && !waiter.cost.amounts) {
       const turn = ahead + leastDelay(this.terms.windows, others)
       if (decidedAt + turn > deadline) {
         return this.#callers.refuse(waiter, this.#errors.tooLate(waiter.waitLimit!.wait, turn))
@@ -434,6 +462,11 @@ export class ReservationMachine {
     }
     this.pace.refused(refusal, this.terms, this.reserved.first)
   }
+}
+
+/** Returns the request for an explanation. @param ahead the cost of the permits ahead. */
+export function explainOf(cost: Cost, { n, amounts }: Cost): Explain {
+  return { ...cost, ahead: n, amountsAhead: amounts }
 }
 
 /** Returns the explanation in a reply. @param place number of callers ahead. */

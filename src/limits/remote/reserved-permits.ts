@@ -1,10 +1,13 @@
 import type { PermitReservation } from '../../engine/contract.js'
-import type { InstantPermits, Reserved, ReturnedPermits } from '../../engine/limits/reservation.js'
+import type { Cost } from '../../engine/limits/cost.js'
+import type { Reserved, ReturnedPermits } from '../../engine/limits/reservation.js'
 
 /** Permits of one instant that are reserved for this process, and the times between which they can be used. */
 export interface ReservedInstant {
-  /** Number of remaining permits. */
+  /** Number of remaining permits; with other units than calls, the share of the cost. */
   left: number
+  /** The cost of the permits of the reply. With other units than calls, one caller gets all of them. */
+  readonly cost: Cost
   /** The instant, by the engine's clock. */
   readonly engineAt: number
   /** The time from which they can be used, by the engine's clock. */
@@ -18,11 +21,14 @@ export interface ReservedInstant {
 
 /**
  * Returns the clock times of this process between which permits can be used.
+ * @param left as in {@link ReservedInstant}.
  * @param asked the requested hold. If it exceeds the hold in the reply, permits can be used before their instant.
  * @param isForNow whether they can be used at once, although their instant may have been rounded up.
  */
 export function reservedInstant(
-  { n, at }: InstantPermits,
+  at: number,
+  cost: Cost,
+  left: number,
   { reserved, earliest, latest }: PermitReservation,
   asked: number,
   isForNow: boolean,
@@ -31,7 +37,8 @@ export function reservedInstant(
   const opens = at - leadOf(reserved, asked)
   const engineOpensAt = isForNow ? Math.min(opens, now) : opens
   return {
-    left: n,
+    left,
+    cost,
     engineAt: at,
     engineOpensAt,
     earliest: earliest + (engineOpensAt - now),
@@ -46,8 +53,20 @@ function leadOf({ hold }: Reserved, asked: number): number {
 }
 
 /** Converts the permits of a reserved instant to permits to return. */
-export function returned({ left, engineAt, engineOpensAt }: ReservedInstant): ReturnedPermits {
-  return { n: left, at: engineAt, from: engineOpensAt }
+export function returned({ engineAt, engineOpensAt, ...instant }: ReservedInstant): ReturnedPermits {
+  return { ...costOf(instant), at: engineAt, from: engineOpensAt }
+}
+
+/** Returns the cost of the remaining permits. */
+export function costOf({ left, cost }: Pick<ReservedInstant, 'left' | 'cost'>): Cost {
+  return cost.amounts ? cost : { n: left }
+}
+
+/** Equal for equal costs only. */
+export type Size = number | string
+
+export function sizeOf({ n, amounts }: Cost): Size {
+  return amounts ? `${n} ${amounts.join()}` : n
 }
 
 /**
@@ -60,6 +79,13 @@ export class ReservedPermits {
   permits = 0
   /** Permits that the next call returns. */
   readonly owed: ReturnedPermits[] = []
+  /** Amounts that calls have used in addition to their costs, which the next call reports. */
+  #overdrawn: readonly number[] | undefined
+
+  /** Whether the next call has something to report. */
+  get isOwing(): boolean {
+    return this.owed.length > 0 || this.#overdrawn !== undefined
+  }
 
   get first(): ReservedInstant | undefined {
     return this.all[0]
@@ -83,8 +109,9 @@ export class ReservedPermits {
   }
 
   /** Takes permits from the first reserved instant, which must have enough. */
-  take(n: number): ReservedInstant {
+  take(cost: Cost): ReservedInstant {
     const instant = this.first!
+    const n = cost.amounts ? instant.left : cost.n
     instant.left -= n
     this.permits -= n
     if (instant.left === 0) this.all.shift()
@@ -92,15 +119,18 @@ export class ReservedPermits {
   }
 
   /** Number of reserved instants of each size. */
-  sizes(): Map<number, number> {
-    const sizes = new Map<number, number>()
-    for (const { left } of this.all) sizes.set(left, (sizes.get(left) ?? 0) + 1)
+  sizes(): Map<Size, number> {
+    const sizes = new Map<Size, number>()
+    for (const instant of this.all) {
+      const size = sizeOf(costOf(instant))
+      sizes.set(size, (sizes.get(size) ?? 0) + 1)
+    }
     return sizes
   }
 
   /** The last reserved instant of each size. */
-  lastOfSizes(): Map<number, ReservedInstant> {
-    return new Map(this.all.map(instant => [instant.left, instant]))
+  lastOfSizes(): Map<Size, ReservedInstant> {
+    return new Map(this.all.map(instant => [sizeOf(costOf(instant)), instant]))
   }
 
   /** Queues permits for return with the next call. */
@@ -108,21 +138,35 @@ export class ReservedPermits {
     this.owed.push(...permits)
   }
 
-  /** Queues the permits of a reply for return. @param asked the requested hold. */
-  giveBackAll(reserved: Reserved, asked: number): void {
-    const taken = reserved.units.filter(({ n }) => n > 0)
-    this.giveBack(taken.map(({ n, at }) => ({ n, at, from: at - leadOf(reserved, asked) })))
+  /** Queues amounts to report with the next call. */
+  overdraw(amounts: readonly number[] | undefined): void {
+    const before = this.#overdrawn
+    this.#overdrawn = before ? before.map((amount, place) => amount + (amounts?.[place] ?? 0)) : amounts
+  }
+
+  takeOverdrawn(): readonly number[] | undefined {
+    const amounts = this.#overdrawn
+    this.#overdrawn = undefined
+    return amounts
+  }
+
+  /** Queues the permits of a reply for return. @param units those of the request. @param asked the requested hold. */
+  giveBackAll(reserved: Reserved, units: readonly Cost[], asked: number): void {
+    for (const [index, { n, at }] of reserved.units.entries()) {
+      const { amounts } = units[index]!
+      if (n > 0) this.giveBack([{ n, amounts, at, from: at - leadOf(reserved, asked) }])
+    }
   }
 
   /** Queues the permits of the first reserved instant for return. */
   giveBackFirst(): void {
     this.giveBack([returned(this.first!)])
-    this.take(this.first!.left)
+    this.permits -= this.all.shift()!.left
   }
 
   /** Queues the permits of the last `count` reserved instants of a size for return. */
-  giveBackLast(size: number, count: number): void {
-    const last = new Set(this.all.filter(({ left }) => left === size).slice(-count))
+  giveBackLast(size: Size, count: number): void {
+    const last = new Set(this.all.filter(instant => sizeOf(costOf(instant)) === size).slice(-count))
     this.giveBackWhere(instant => last.has(instant))
   }
 

@@ -1,8 +1,9 @@
 import type { Waiters } from '../../base/waiters.js'
 import type { PermitWaiter } from '../callers.js'
+import { isSameCost } from '../../engine/limits/cost.js'
 import type { Unit } from '../../engine/limits/reservation.js'
 import type { BoxTerms } from './box-limiter-options.js'
-import type { ReservedPermits } from './reserved-permits.js'
+import { costOf, sizeOf, type ReservedPermits } from './reserved-permits.js'
 import { TryWaiter } from './box-callers.js'
 
 /** Maximum number of units in one call to the engine. */
@@ -29,7 +30,7 @@ export interface Situation {
   readonly waiters: Waiters<PermitWaiter>
   readonly reserved: ReservedPermits
   readonly terms: BoxTerms
-  /** Number of permits that the process reserves ahead. */
+  /** Number of permits that the process reserves ahead, with other units than calls their share. */
   readonly part: number
   /** Time within which it also takes permits beyond that, in milliseconds. */
   readonly reach: number
@@ -48,23 +49,25 @@ export function unitOfEach({ waiters: all, reserved, terms, part, reach, now }: 
   let ahead = reserved.permits
   let permits = 0
   let last: Unit | undefined
+  const maxShare = terms.costs.share(terms.costs.max)
   for (const waiter of all) {
-    const { n } = waiter
+    const { n, cost } = waiter
     const isTry = waiter instanceof TryWaiter
     // A permit that is already reserved may be for a later instant.
-    const left = sizes.size === 0 || isTry ? 0 : (sizes.get(n) ?? 0)
+    const size = sizes.size === 0 || isTry ? 0 : sizeOf(cost)
+    const left = sizes.get(size) ?? 0
     if (left > 0) {
-      sizes.set(n, left - 1)
+      sizes.set(size, left - 1)
       continue
     }
     permits += n
-    if (units.length >= most || permits > MAX_WINDOWS * terms.maxPermits) {
+    if (units.length >= most || permits > MAX_WINDOWS * maxShare) {
       return { units, waiters }
     }
     if (!isTry) ahead += n
     const patience = isTry ? 0 : Math.max((waiter.waitLimit?.deadline ?? Infinity) - now, 0)
     const within = Math.min(patience, ahead > Math.max(part, n) ? reach : Infinity)
-    if (last?.n !== n || last.within !== within) last = { n, more: 0, within }
+    if (!last || last.within !== within || !isSameCost(last, cost)) last = { ...cost, more: 0, within }
     units.push(last)
     waiters.push(waiter)
   }
@@ -74,7 +77,7 @@ export function unitOfEach({ waiters: all, reserved, terms, part, reach, now }: 
 
 /** Returns the units for waiters without a reservation, if permits are fetched in batches. */
 export function unitsInBatches({ waiters: all, reserved, terms, part, reach, now }: Situation): WantedUnits {
-  const { batch, maxPermits } = terms
+  const { batch, costs } = terms
   const waiters: PermitWaiter[] = []
   const held = reserved.permits
   const { first } = reserved
@@ -91,7 +94,7 @@ export function unitsInBatches({ waiters: all, reserved, terms, part, reach, now
       laterLeft = Math.min(laterLeft, left)
       continue
     }
-    if (wanted + n > MAX_WINDOWS * maxPermits) break
+    if (wanted + n > MAX_WINDOWS * costs.max.n) break
     wanted += n
     greatest = Math.max(greatest, n)
     if (!isTry) onlyTries = false
@@ -115,11 +118,11 @@ export function earlierUnits({ waiters, reserved, terms, hold, now }: Situation)
   if (terms.batch > 1 || !waiters.first) return []
   const sizes = reserved.sizes()
   const units: Unit[] = []
-  for (const [n, { earliest }] of reserved.lastOfSizes()) {
+  for (const [size, instant] of reserved.lastOfSizes()) {
     // The reply may take longer than the time that such a unit would save.
-    const within = earliest - hold - now
-    const count = Math.min(sizes.get(n)!, MAX_UNITS - units.length)
-    const unit = { n, more: 0, within }
+    const within = instant.earliest - hold - now
+    const count = Math.min(sizes.get(size)!, MAX_UNITS - units.length)
+    const unit = { ...costOf(instant), more: 0, within }
     if (within > 0) units.push(...Array.from({ length: count }, () => unit))
   }
   return units

@@ -111,7 +111,9 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
  */
 export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
   const { limits, jitter } = checkedOptions(options, ['jitter', 'queue'])
-  for (const { limit } of limits) {
+  for (const { limit, unit } of limits) {
+    if (unit !== undefined)
+      throw new InvalidArgumentError(`a limit that threads share counts calls, not ${unit}`)
     if (limit > MAX_SHARED) {
       throw new InvalidArgumentError(
         `limit must be at most ${MAX_SHARED} for a limiter that threads share, not ${limit}`,

@@ -3,6 +3,7 @@ import { SharedCalendar } from './shared-calendar.js'
 import { SharedRing } from './shared-ring.js'
 import { SharedSmooth } from './shared-smooth.js'
 import { SharedSliding, type SharedWindow } from './shared-window.js'
+import type { Cost } from '../../engine/limits/cost.js'
 import type { Explained } from '../../engine/limits/reservation.js'
 import type { Counter, Rules, Taken } from '../counter.js'
 import { MAX_ROUNDS } from '../local/permit-counter.js'
@@ -29,7 +30,6 @@ export class SharedPermitCounter implements Counter {
   readonly running = 0
   readonly full = false
   readonly blank = false
-  readonly maxPermits: number
   /** The number of the first grant of the last take. */
   mark = 0
   readonly #rules: Rules
@@ -65,14 +65,13 @@ export class SharedPermitCounter implements Counter {
         ? new SharedSmooth(window.limit, memory, shared, words)
         : new SharedSliding(window.limit, memory, shared)
     })
-    this.maxPermits = Math.min(...windows.map(({ limit }) => limit))
   }
 
   get paused(): boolean {
     return this.#times.now() < this.#ring.pausedUntil
   }
 
-  take(n: number, ahead: number, _callers: number, late: number, arrival: number): number {
+  take({ n }: Cost, { n: ahead }: Cost, _callers: number, late: number, arrival: number): number {
     const ring = this.#ring
     while (true) {
       // In this order: see the proof at the ring.
@@ -99,7 +98,7 @@ export class SharedPermitCounter implements Counter {
     }
   }
 
-  refund({ n, at, mark }: Pick<Taken, 'n' | 'at' | 'mark'>): void {
+  refund({ cost: { n }, at, mark }: Pick<Taken, 'cost' | 'at' | 'mark'>): void {
     const now = this.#times.now()
     const old = this.#windows.reduce((time, window) => Math.min(time, window.countsFrom(now)), now)
     this.#ring.refund(mark, n, at, old)
@@ -116,16 +115,17 @@ export class SharedPermitCounter implements Counter {
     this.#turns.notify()
   }
 
-  readyAt(n: number, ahead: number, arrival: number): number {
+  readyAt(cost: Cost, others: Cost, arrival: number): number {
+    const { n } = cost
     // The head before the clock: see the proof at the ring.
     const { head, pausedUntil } = this.#ring
     const now = this.#times.now()
-    const own = n + ahead
+    const own = n + others.n
     const before = this.#turns.before(arrival)
     const turn = this.#readyFrom(head, now, n, own + before)
     if (arrival === 0 && before > 0 && this.#isUntaken(head, now, n, own)) {
       // It is not known whether the earlier threads still exist.
-      if (this.#turns.removeStalled(arrival, PATIENCE)) return this.readyAt(n, ahead, arrival)
+      if (this.#turns.removeStalled(arrival, PATIENCE)) return this.readyAt(cost, others, arrival)
       return this.#openFrom(Math.max(now + LOOK_AGAIN, pausedUntil))
     }
     if (arrival === 0 || before === 0) return this.#openFrom(Math.max(now, pausedUntil, turn))
@@ -137,12 +137,13 @@ export class SharedPermitCounter implements Counter {
     return this.#openFrom(Math.max(now, pausedUntil, Math.min(soonest > now ? soonest : turn, look)))
   }
 
-  explain(n: number, ahead: number): Explained {
+  explain(cost: Cost, others: Cost): Explained {
+    const { n: ahead } = others
     const { head } = this.#ring
     const now = this.#times.now()
     const turns = this.#windows.map(window => {
       window.look(head, now)
-      return window.readyAt(head, now, n + ahead, ahead)
+      return window.readyAt(head, now, cost.n + ahead, ahead)
     })
     const latest = Math.max(...turns)
     const reports = this.#windows.map((window, index) => {
@@ -151,7 +152,7 @@ export class SharedPermitCounter implements Counter {
       return { limit, per, window: kind, remaining: limit - used, resetIn }
     })
     const binding = latest > now ? turns.indexOf(latest) : undefined
-    return { ready: this.readyAt(n, ahead, 0), binding, reports }
+    return { ready: this.readyAt(cost, others, 0), binding, reports }
   }
 
   /** Whether permits have been available for long enough that earlier waiters could have taken them. */
@@ -196,7 +197,7 @@ export class SharedPermitCounter implements Counter {
       for (const window of this.#windows) window.given(head, n, time, late)
       return true
     }
-    this.refund({ n, at: time, mark: head })
+    this.refund({ cost: { n }, at: time, mark: head })
     return false
   }
 }

@@ -263,8 +263,8 @@ export class MachineWorld implements Clock {
     const { waiter: waiters, callers } = this.#modules
     const waiter =
       kind === 'patient'
-        ? new waiters.PermitWaiter(1, 0, settle)
-        : new callers.TryWaiter(1, settle, kind === 'decide')
+        ? new waiters.PermitWaiter({ n: 1 }, 1, 0, settle)
+        : new callers.TryWaiter({ n: 1 }, 1, settle, kind === 'decide')
     this.#callers.push({ kind, waiter, refusals: 0 })
     this.#queue.enter(waiter, { wait, signal: undefined, priority: 0, tenant: undefined }, this.#time + wait)
     this.#machine.gather()

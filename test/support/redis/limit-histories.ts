@@ -32,9 +32,10 @@ function window(
   per: number,
   jitter = 0,
   timeZone = '',
+  unit?: string,
 ): WindowDefinition {
   const hold = Math.max(Math.min(per * 0.02, 1000), 5)
-  return { kind, limit, per, hold, guard: jitter + hold, timeZone }
+  return { kind, limit, per, hold, guard: jitter + hold, timeZone, unit }
 }
 
 const DEFINITIONS: readonly (readonly WindowDefinition[])[] = [
@@ -51,6 +52,13 @@ const DEFINITIONS: readonly (readonly WindowDefinition[])[] = [
   [window('calendar', 30, 1000, 50), window('sliding', 20, 700)],
   [window('calendar', 10, DAY, 0, 'Europe/Berlin'), window('smooth', 3, 100)],
   [window('sliding', 5, 1000)],
+  [window('sliding', 20, 1000), window('sliding', 50, 1000, 0, '', 'tokens')],
+  [
+    window('sliding', 10, 500),
+    window('smooth', 40, 700, 0, '', 'tokens'),
+    window('calendar', 30, 300, 0, '', 'bytes'),
+  ],
+  [window('sliding', 50_000, 60_000, 0, '', 'tokens')],
 ]
 
 /**
@@ -84,8 +92,13 @@ async function compare(server: RedisServer, code: LoadedCode, seed: number): Pro
     const decision = reservePermits(state, request, now, now)
     state = decision.state
     const lead = Math.max(request.hold - decision.reserved.hold, 0)
-    const taken = decision.reserved.units.filter(({ n }) => n > 0)
-    given.push(...taken.map(({ n, at }) => ({ n, at, from: random.below(8) === 0 ? at : at - lead })))
+    given.push(
+      ...decision.reserved.units.flatMap(({ n, at }, place) =>
+        n > 0
+          ? { n, at, from: random.below(8) === 0 ? at : at - lead, amounts: request.units[place]!.amounts }
+          : [],
+      ),
+    )
     const set = server.command('SET', `${key}:now`, String(now))
     const args = limitArguments(step, request, now)
     const answer = await code.on(['1', key, ...args])
@@ -121,11 +134,17 @@ function randomRequest(
 ): ReservePermits {
   const most = Math.min(...windows.map(({ limit }) => limit))
   const some = (): number => 1 + random.below(random.below(4) === 0 ? most : Math.min(most, 3))
+  const measures = [...new Set(windows.flatMap(({ unit }) => unit ?? []))]
+  const amounts = (): number[] | undefined =>
+    measures.length === 0
+      ? undefined
+      : measures.map(() => (random.below(4) === 0 ? 0 : 1 + random.below(Math.min(most, 20))))
   // Most calls ask for equal permits and nothing else, for which the script has a fast path.
   const plain = random.below(2) === 0
   const units = Array.from({ length: plain ? 1 : random.below(6) }, () => ({
     n: some(),
-    more: random.below(4) === 0 ? random.below(most) : 0,
+    more: random.below(4) === 0 && measures.length === 0 ? random.below(most) : 0,
+    amounts: amounts(),
     within: [0, 100, Infinity, Infinity][random.below(4)]!,
   })).flatMap(unit =>
     Array.from(
@@ -136,25 +155,40 @@ function randomRequest(
   const returns = []
   const returnable = plain ? [] : given
   while (returnable.length > 0 && random.below(4) === 0) {
-    const [{ n, at, from }] = returnable.splice(random.below(returnable.length), 1) as [ReturnedPermits]
+    const [{ n, at, from, amounts: its }] = returnable.splice(random.below(returnable.length), 1) as [
+      ReturnedPermits,
+    ]
     // Now and then a caller returns only a part.
-    returns.push({ n: random.below(3) === 0 ? 1 : n, at, from })
+    const left = random.below(3) === 0 ? its : its?.map(amount => random.below(amount + 1))
+    const part = random.below(3) === 0 ? Math.min(n, measures.length > 0 ? 0 : 1) : n
+    returns.push({
+      n: part,
+      at,
+      from,
+      amounts: measures.length > 0 ? measures.map((_, place) => left?.[place] ?? 0) : undefined,
+    })
   }
   const randomExplain = (): ReservePermits['explain'] =>
-    random.below(3) === 0 ? { n: some(), ahead: random.below(5) } : undefined
+    random.below(3) === 0
+      ? { n: some(), amounts: amounts(), ahead: random.below(5), amountsAhead: amounts() }
+      : undefined
   const shortest = Math.min(...windows.map(({ per }) => per))
   return {
     limiter: 'it',
     // More sessions than a limiter knows at once.
     session: `session ${random.below(random.below(2) === 0 ? 3 : 200)}`,
     windows,
+    measures,
     units,
+    overdrawn: random.below(4) === 0 ? amounts() : undefined,
     horizon: Math.min(Math.max(2.5 * shortest, 250), 10_000),
     // Mostly the hold of one process, at times that of one farther away.
     hold: [0, 0, 25.5, 25.5, 25.5, 61, 140, 700, 2000][random.below(random.below(3) === 0 ? 9 : 5)]!,
     returns,
     pause: !plain && random.below(8) === 0 ? randomPause(random) : undefined,
-    explain: plain ? [undefined, { n: 1, ahead: 0 }][random.below(2)] : randomExplain(),
+    explain: plain
+      ? [undefined, { n: 1, ahead: 0, amounts: amounts(), amountsAhead: amounts() }][random.below(2)]
+      : randomExplain(),
     tenants: random.below(3) === 0 ? randomTenants(random) : undefined,
   }
 }

@@ -26,7 +26,7 @@ test('the table has a line for each limit, and one for a limiter that is only pa
     name: 'api',
     key: undefined,
     pausedFor: 0,
-    limits: [second, day],
+    limits: [second, day, { ...second, unit: 'to\u001bkens' }],
     waiting: ['abc', 'def'],
   }
   const paused: LimiterReport = { ...whole, key: 'a\u001bb', pausedFor: 3_600_000, limits: [], waiting: [] }
@@ -38,6 +38,7 @@ test('the table has a line for each limit, and one for a limiter that is only pa
     'LIMITER  KEY       LIMIT                                USED  FREE  RESET  PAUSED  WAITING',
     'api                20 per 1.0s                             3    17  412ms          abc def',
     'api                20 per 1d 0h calendar Europe/Berlin    20     0  412ms          abc def',
+    'api                20 to\\u001bkens per 1.0s                3    17  412ms          abc def',
     'api      a\\u001bb                                                           1h 0m',
     '',
   ])

@@ -1,4 +1,5 @@
 import type { Clock, Timer, VirtualClock } from '../../../src/base/clock.js'
+import { UnavailableError } from '../../../src/base/errors.js'
 import type { PermitReservation } from '../../../src/engine/contract.js'
 import { BoxLimiters, type BoxLimiter } from '../../../src/limits/remote/box-limiter.js'
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
@@ -18,17 +19,19 @@ export class DistantBox implements Clock {
   /** Additional delay of each request or answer, in milliseconds. */
   jitter = { request: (): number => 0, answer: (): number => 0 }
   freeAt: FreeAt = time => time
+  /** Whether its engine is unreachable. */
+  isAway = false
   /** Number of its requests. */
   asked = 0
   readonly limiter: BoxLimiter
   /** Times at which this process got a permit. */
   readonly given: number[] = []
   readonly #clock: VirtualClock
-  readonly #server: Server
+  readonly server: Server
 
   constructor(clock: VirtualClock, server: Server, roundTrip: number, options: BoxLimiterOptions) {
     this.#clock = clock
-    this.#server = server
+    this.server = server
     this.roundTrip = roundTrip
     const ask = (request: ReservePermits): Promise<PermitReservation> => this.#ask(request)
     const source = { clock: this, engine: 'test:', session: `box ${++boxes}`, ask, lock }
@@ -61,10 +64,11 @@ export class DistantBox implements Clock {
 
   async #ask(request: ReservePermits): Promise<PermitReservation> {
     this.asked++
+    if (this.isAway) throw new UnavailableError('away', {})
     const earliest = this.now()
     // A message under way continues to travel while the process is stopped.
     await new Promise<void>(resolve => this.#clock.after(this.roundTrip / 2 + this.jitter.request(), resolve))
-    const reserved = this.#server.decide(request)
+    const reserved = this.server.decide(request)
     await new Promise<void>(resolve => this.after(this.roundTrip / 2 + this.jitter.answer(), resolve))
     return { reserved, earliest, latest: this.now() }
   }

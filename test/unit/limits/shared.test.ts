@@ -14,7 +14,7 @@ function queue(turns: ThreadTurns, ...wanted: number[]): Waiters<PermitWaiter> {
     timeOver: () => undefined,
     aborted: () => undefined,
   })
-  for (const n of wanted) made.add(new PermitWaiter(n, turns.arrive(n), () => undefined))
+  for (const n of wanted) made.add(new PermitWaiter({ n }, n, turns.arrive(n), () => undefined))
   return made
 }
 

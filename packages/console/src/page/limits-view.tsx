@@ -53,12 +53,12 @@ function nameIn(sessions: ReturnType<typeof useShared>['overview']['sessions'], 
 }
 
 function Limit({ limit, now }: { readonly limit: LimitView; readonly now: number }): JSX.Element {
-  const { limit: max, per, window, timeZone, used, remaining, readyAt } = limit
+  const { limit: max, per, window, timeZone, unit, used, remaining, readyAt } = limit
   const kind = window === 'sliding' ? '' : `, ${window}${timeZone === '' ? '' : ` ${timeZone}`}`
   return (
     <div class="limit">
       <p>
-        {max.toLocaleString('en')} per {period(per)}
+        {max.toLocaleString('en')} {unit !== undefined && `${printable(unit)} `}per {period(per)}
         {kind}
       </p>
       <meter min={0} max={max} high={max * 0.8} optimum={0} value={Math.min(used, max)} aria-label="used" />

@@ -14,6 +14,8 @@ local call, pack, unpack, floor, ceil, abs, max, min, format
 local KEY, WORDS, position
 -- The time in milliseconds, and the state of the limiter.
 local now, state
+-- The place of each unit, besides calls, in the costs of the call.
+local measures = {}
 
 local function start(keys, words)
   call, pack, unpack = redis.call, struct.pack, struct.unpack

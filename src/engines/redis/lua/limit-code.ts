@@ -16,8 +16,10 @@ import { withConstants } from './server-code.js'
  *
  * Key: the limiter. Arguments: session, number of the call, horizon, hold, pause (empty for none), permits to explain
  * (0 for none) and permits ahead of them. Then lists, each after its length: limits (id, kind, limit, per, hold, guard,
- * time zone, and a list of days), returned permits (number, instant, from when they could be used), tenants (name,
- * weight), and units (how many equal ones, number, more, within).
+ * time zone, unit, and a list of days), names of units besides calls, returned permits (number, instant, from when they
+ * could be used), tenants (name, weight), and permits (how many equal ones, number, more, within). After the names of
+ * units, the amounts that calls have used in addition, of the permits to explain, and of those ahead of them, for each
+ * unit; after each entry of returned permits and permits, its amounts.
  */
 export function limitCode(parts: LimitCodeParts = SERVER): string {
   return codeOf(parts, ['limit-head-path', 'limit-whole', 'limit-save', 'limit-rules', 'limit-decision'])

@@ -6,6 +6,7 @@ local tenants, processes
 
 -- Whether both limits count alike, so that one can begin with the count of the other.
 local function countsAlike(one, other)
+  if (one.unit or '') ~= (other.unit or '') then return false end
   if one.kind ~= 'calendar' then return other.kind ~= 'calendar' end
   return other.kind == 'calendar' and one.per == other.per and one.zone == other.zone
 end
@@ -38,6 +39,7 @@ end
 
 -- Whether all grants that `one` allows are allowed by `other`.
 local function implies(one, other)
+  if (one.unit or '') ~= (other.unit or '') then return false end
   if one.limit > other.limit or memoryOf(one) < memoryOf(other) then return false end
   if other.kind == 'sliding' then return one.kind ~= 'calendar' end
   return one.kind == other.kind and (one.kind == 'smooth' or one.per == other.per and one.zone == other.zone)
@@ -76,9 +78,12 @@ local function isCovered(record, place)
   return false
 end
 
-local function refund(n, at)
+local function refund(n, at, amounts)
   for _, record in ipairs(all) do
-    if at > record.since then rules[record.kind].refund(record, n, at) end
+    local cost = costOf(record, n, amounts)
+    if at > record.since and cost > 0 then
+      if (record.unit or '') == '' then rules[record.kind].refund(record, cost, at) else settle(record, -cost, at) end
+    end
   end
 end
 
@@ -104,16 +109,17 @@ local function placeOfSpare(n, first)
   return nil
 end
 
-local function earliest(n, ahead)
+local function earliest(n, ahead, amounts, amountsAhead)
   local at = max(now, state.pausedUntil)
   for _ = 1, MAX_ROUNDS do
     local following = at
     for _, record in ipairs(live) do
-      following = max(following, rules[record.kind].readyAt(record, at, n, ahead, lead))
+      local cost, others = costOf(record, n, amounts), costOf(record, ahead, amountsAhead)
+      following = max(following, rules[record.kind].readyAt(record, at, cost, others, lead))
     end
     if following == at then
       for _, record in ipairs(live) do
-        if record.limit < n then return FOREVER end
+        if record.limit < costOf(record, n, amounts) then return FOREVER end
       end
       return at
     end
@@ -125,11 +131,13 @@ end
 local function room(n, more, at)
   local free = more
   for _, record in ipairs(live) do
-    if record.kind == 'smooth' then free = 0
+    if (record.unit or '') ~= '' then -- counts other units
+    elseif record.kind == 'smooth' then free = 0
     else free = min(free, record.limit - rules[record.kind].used(record, at) - n) end
   end
   for _, record in ipairs(live) do
-    if not rules[record.kind].allows(record, at, n + free, lead) then return 0 end
+    local calls = (record.unit or '') == ''
+    if calls and not rules[record.kind].allows(record, at, n + free, lead) then return 0 end
   end
   return free
 end
@@ -193,7 +201,7 @@ local function decide()
   for i = 1, amount() do
     local record = {
       id = word(), kind = word(), limit = amount(), per = amount(), hold = amount(), guard = amount(),
-      zone = word(), days = {},
+      zone = word(), unit = word(), days = {},
     }
     local days = record.days
     for day = 1, amount() do days[day] = amount() end
@@ -241,6 +249,18 @@ local function decide()
   end
   state.records = all
 
+  measures = {}
+  for i = 1, amount() do measures[word()] = i end
+  local function amounts()
+    local list
+    for _ in pairs(measures) do
+      list = list or {}
+      list[#list + 1] = amount()
+    end
+    return list
+  end
+  local overdrawn, askedAmounts, beforeAmounts = amounts(), amounts(), amounts()
+
   local hold = FOREVER
   spare, firm = state.spare or {}, NEVER
   state.spare = spare
@@ -253,9 +273,10 @@ local function decide()
   local returns = amount()
   local repeated = returns > 0 and state.calls[session] and state.calls[session][1] >= number
   for _ = 1, returns do
-    local n, at, from = amount(), amount(), amount()
+    local n, at, from, costs = amount(), amount(), amount(), amounts()
     if not repeated then
-      if at < now or at <= firm or newest(at) or #spare == 3 * MAX_SPARES then refund(n, at)
+      if costs then refund(n, at, costs)
+      elseif at < now or at <= firm or newest(at) or #spare == 3 * MAX_SPARES then refund(n, at)
       else
         local place = #spare + 1
         while place > 1 and spare[place - 2] > at do place = place - 3 end
@@ -276,6 +297,12 @@ local function decide()
       if now - its[2] > 60000 then state.calls[other] = nil end
     end
   end
+  if overdrawn then
+    for _, record in ipairs(all) do
+      local more = costOf(record, 0, overdrawn)
+      if more > 0 then settle(record, more, now) end
+    end
+  end
   if pause == 0 then state.pausedUntil = NEVER
   elseif pause then state.pausedUntil = max(state.pausedUntil, now + pause) end
 
@@ -285,11 +312,11 @@ local function decide()
 
   local units, beyond, contenders = {}, nil, 0
   for _ = 1, amount() do
-    local count, n, more, within = amount(), amount(), amount(), amount()
+    local count, n, more, within, costs = amount(), amount(), amount(), amount(), amounts()
     while count > 0 do
-      local place = not beyond and placeOfSpare(n, 1) or nil
+      local place = not beyond and not costs and placeOfSpare(n, 1) or nil
       local at = place and spare[place + 1]
-      local from = beyond or place and at - lead or earliest(n, 0)
+      local from = beyond or place and at - lead or earliest(n, 0, costs)
       if from > now and contenders == 0 then contenders = contend() end
       if from - now > horizon or from > fadesAt then
         beyond = min(from, fadesAt)
@@ -305,9 +332,15 @@ local function decide()
         each, together, at = n, 1, from + lead
         if at - lead < from then at = at + abs(at) * 2 ^ -52 end
         if more > 0 then each = n + room(n, more, from)
-        elseif count > 1 then together = 1 + floor(room(n, (count - 1) * n, from) / n) end
-        for _, record in ipairs(live) do rules[record.kind].take(record, each * together, at, lead) end
-        for _, record in ipairs(past) do rules[record.kind].note(record, each * together, at) end
+        elseif count > 1 and not costs then together = 1 + floor(room(n, (count - 1) * n, from) / n) end
+        for _, record in ipairs(live) do
+          local cost = costOf(record, each * together, costs)
+          if cost > 0 then rules[record.kind].take(record, cost, at, lead) end
+        end
+        for _, record in ipairs(past) do
+          local cost = costOf(record, each * together, costs)
+          if cost > 0 then rules[record.kind].note(record, cost, at) end
+        end
         state.lastAt = max(state.lastAt, at)
       end
       units[#units + 1], units[#units + 2], units[#units + 3] = together, each, format('%.17g', at)
@@ -319,15 +352,16 @@ local function decide()
   if asked > 0 then
     local longest, binding = 0, 0
     for i = 1, own do
-      local wait = rules[live[i].kind].readyAt(live[i], now, asked, before, lead) - now
+      local cost, others = costOf(live[i], asked, askedAmounts), costOf(live[i], before, beforeAmounts)
+      local wait = rules[live[i].kind].readyAt(live[i], now, cost, others, lead) - now
       if wait > longest then longest, binding = wait, i end
     end
-    local left, ready, place = before, nil, placeOfSpare(1, 1)
+    local left, ready, place = before, nil, not askedAmounts and placeOfSpare(1, 1) or nil
     while place and not ready do
       if spare[place] >= left + asked then ready = spare[place + 1] - lead end
       left, place = max(left - spare[place], 0), placeOfSpare(1, place + 3)
     end
-    explained = { format('%.17g', min(ready or earliest(asked, left), fadesAt)), binding }
+    explained = { format('%.17g', min(ready or earliest(asked, left, askedAmounts, beforeAmounts), fadesAt)), binding }
     for i = 1, own do
       local record = live[i]
       local rule = rules[record.kind]

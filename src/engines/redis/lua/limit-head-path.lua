@@ -8,8 +8,8 @@
 -- limit, permits dropped, hold, end of the pause, length of the rest, and the rest: the ID, and between NULs the
 -- sessions that use the limit, or a star if there are too many.
 local function decideByHead()
-  local isPlain = #WORDS == 23 and WORDS[5] == '' and WORDS[6] == '0' and WORDS[10] == 'sliding'
-    and WORDS[17] == '0' and WORDS[18] == '0'
+  local isPlain = #WORDS == 25 and WORDS[5] == '' and WORDS[6] == '0' and WORDS[10] == 'sliding'
+    and WORDS[18] == '0' and WORDS[19] == '0' and WORDS[20] == '0'
   if not isPlain or tonumber(WORDS[11]) <= MAX_EXACT then return nil end
   local rest = HEAD_LENGTH + #WORDS[9]
   local head = call('GETRANGE', KEY, 0, rest - 1 + NAMERS_LENGTH)
@@ -18,13 +18,13 @@ local function decideByHead()
   if (form == 49 or form == 50) and head:sub(HEAD_LENGTH + 1, rest) == WORDS[9]
     and (head:find('\0' .. WORDS[1] .. '\0', rest + 1, true) or head:find('\0*\0', rest + 1, true) == rest + 1) then
     local from, total, begunAt, grain, limit, dropped, hold, pausedUntil = unpack(HEAD_FORM, head, 2)
-    local each, together = WORDS[21] + WORDS[22], tonumber(WORDS[20])
+    local each, together = WORDS[23] + WORDS[24], tonumber(WORDS[22])
     total = total + each * together
     if now >= from and now - begunAt <= grain and total - limit <= dropped and tonumber(WORDS[4]) <= hold then
       call('SETRANGE', KEY, 0, '2' .. pack('<dd', now, total))
       local at = format('%.17g', now)
       local units = { together, each, at }
-      if WORDS[22] ~= '0' then
+      if WORDS[24] ~= '0' then
         for i = 1, together do units[3 * i - 2], units[3 * i - 1], units[3 * i] = 1, each, at end
       end
       return { at, format('%.17g', hold), format('%.17g', pausedUntil), units, {} }

@@ -107,6 +107,11 @@ end
 local sliding, smooth, calendar = {}, {}, {}
 local rules = { sliding = sliding, smooth = smooth, calendar = calendar }
 
+-- What permits cost of a record's unit: calls, or amounts of the units that the caller has named.
+local function costOf(record, n, amounts)
+  if record.unit == '' or not record.unit then return n end
+  return amounts and amounts[measures[record.unit]] or 0
+end
 local function memoryOf(record) return record.per + record.guard end
 -- Time at which a limit ends unless a process uses it again.
 local function endsAt(record)
@@ -160,6 +165,16 @@ function smooth.refund(record, n, at)
   record.openAt = min(record.openAt, log.lastAt + newest * intervalOf(record, 0))
 end
 smooth.note, smooth.isNewest, smooth.used = sliding.note, sliding.isNewest, sliding.used
+function smooth.settle(record, change, at)
+  local log, openAt, interval = record.log, record.openAt, intervalOf(record, 0)
+  if change > 0 then
+    sliding.note(record, change, now)
+    record.openAt = max(openAt, min(max(openAt, now) + change * interval, now + record.per + record.guard))
+  else
+    sliding.refund(record, -change, at)
+    record.openAt = min(openAt, max(openAt + change * interval, log.lastAt))
+  end
+end
 function smooth.returnsAt(record, now) return max(now, record.openAt) end
 function smooth.forgottenAt(record) return max(record.openAt, sliding.forgottenAt(record)) end
 function smooth.rebase(record, now)
@@ -197,10 +212,11 @@ function calendar.allows(record, now, n, lead)
 end
 function calendar.readyAt(record, now, n, ahead, lead)
   local starts, ends = period(record, now)
-  local at, left, wanted = max(now, starts), 0, n + ahead
-  if at < ends - record.guard - lead then left = max(record.limit - (ends == record.ends and record.used or 0), 0) end
-  if wanted <= left then return at end
-  local periods = ceil((wanted - left) / record.limit)
+  local at, wanted = max(now, starts), n + ahead
+  local left = record.limit - (ends == record.ends and record.used or 0)
+  local open = at < ends - record.guard - lead
+  if open and wanted <= left then return at end
+  local periods = max(ceil((wanted - (open and max(left, 0) or 0)) / record.limit), 1)
   -- For days this is inexact, which does not matter so far ahead.
   return ends + (periods - 1) * record.per
 end
@@ -232,4 +248,12 @@ function calendar.forgottenAt(record) return record.ends end
 function calendar.rebase(record, now)
   record.starts, record.ends = periodAt(record, now)
   record.used, record.before = max(record.limit, record.used), {}
+end
+
+-- Counts a change of the amount that was granted at a time.
+local function settle(record, change, at)
+  local rule = rules[record.kind]
+  if rule.settle then rule.settle(record, change, at)
+  elseif change > 0 then rule.note(record, change, now)
+  else rule.refund(record, -change, at) end
 end

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { linkSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -29,6 +29,8 @@ async function scene() {
   const first = await OpenLock.enter(sqlite, folder, systemClock)
   const path = join(folder, `${DATABASE}-shm`)
   writeFileSync(path, '')
+  // A second name keeps the file, so that no new file gets its number.
+  linkSync(path, join(folder, 'kept'))
   const { dev: device, ino: inode } = statSync(path)
   first.note([{ path, device, inode }])
   await first.stay()

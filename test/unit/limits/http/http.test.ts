@@ -110,6 +110,62 @@ describe('limitFetch', () => {
     await expect(waits).rejects.toBe(reason)
   })
 
+  test('a call reserves its estimate, and what its response says it has used counts', async () => {
+    const provider = limiter({
+      limits: [
+        { limit: 10, per: '1h' },
+        { limit: 1000, per: '1h', unit: 'tokens' },
+      ],
+    })
+    const tenants: unknown[] = []
+    const send = (_: unknown, init?: RequestInit): Promise<Response> =>
+      Promise.resolve(Response.json({ tokens: Number(init?.body) }))
+    const limited: typeof fetch = limitFetch(send, provider, {
+      cost: (_, init) => ({ tokens: Number(init?.body) + 100 }),
+      used: async response => (await response.json()) as { tokens: number },
+      tenant: input => {
+        tenants.push(input)
+        return { tenant: 'acme', group: 'trials' }
+      },
+    })
+    const remaining = (): number => provider.explain({ tokens: 0 }).limits[1]!.remaining
+    const answer = await limited('http://service/', { method: 'POST', body: '300' })
+    await vi.waitFor(() => expect(remaining()).toBe(700))
+    expect(await answer.json()).toEqual({ tokens: 300 })
+    expect(tenants).toEqual(['http://service/'])
+    await expect(limited('http://service/', { body: '901' })).rejects.toMatchObject({
+      taskBegan: false,
+      message: 'tokens must be a whole number from 0 to 1000, not 1001',
+    })
+    // One that can't be read keeps its estimate, and its body is left to the caller.
+    for (const used of [() => undefined, () => Promise.reject(new Error('no JSON')), () => ({ coins: 1 })]) {
+      const before = remaining()
+      const its: typeof fetch = limitFetch(send, provider, { cost: { tokens: 50 }, used: used as never })
+      const kept = await its('http://service/', { body: '7' })
+      await settled()
+      expect(remaining()).toBe(before - 50)
+      expect(await kept.json()).toEqual({ tokens: 7 })
+    }
+  })
+
+  test('a refusal that is retried can be settled', async () => {
+    const provider = limiter({ limit: 1000, per: '1h', unit: 'tokens' })
+    let calls = 0
+    const send = (): Promise<Response> =>
+      Promise.resolve(
+        ++calls === 1
+          ? new Response('later', { status: 429, headers: { 'Retry-After': '0' } })
+          : new Response('ok'),
+      )
+    const limited: typeof fetch = limitFetch(send, provider, {
+      retries: 1,
+      cost: { tokens: 900 },
+      used: ({ ok }) => ({ tokens: ok ? 700 : 0 }),
+    })
+    expect(await (await limited('http://service/')).text()).toBe('ok')
+    await vi.waitFor(() => expect(provider.explain({ tokens: 0 }).limits[0]!.remaining).toBe(300))
+  })
+
   test('a call that fails releases its permit, and counts', async () => {
     const own = limiter({ limit: 5, per: '1h', concurrency: 1 })
     const limited: typeof fetch = limitFetch(() => Promise.reject(new TypeError('fetch failed')), own)
@@ -120,7 +176,8 @@ describe('limitFetch', () => {
   test("a pause that can't be shared does not lose the answer", async () => {
     const answer = new Response(null, { status: 429, headers: { 'Retry-After': '5' } })
     const limited: typeof fetch = limitFetch(() => Promise.resolve(answer), {
-      acquire: () => Promise.resolve({ release: () => undefined, refund: () => undefined }),
+      acquire: () =>
+        Promise.resolve({ release: () => undefined, refund: () => undefined, settle: () => undefined }),
       pauseUntil: () => Promise.reject(new Error('the engine is away')),
     })
     expect(await limited('http://127.0.0.1/')).toBe(answer)

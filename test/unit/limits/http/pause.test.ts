@@ -47,6 +47,28 @@ describe('a quota', () => {
     [{ 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': String(NOW / 1000 - 8) }, 0],
     [{ 'X-Rate-Limit-Remaining': '0', 'X-Rate-Limit-Reset': '6' }, 6000],
     [{ 'X-RateLimit-Remaining': '0' }, 0],
+    [{ 'x-ratelimit-remaining-tokens': '0', 'x-ratelimit-reset-tokens': '6m0s' }, 360_000],
+    [{ 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-requests': '1.25s' }, 1250],
+    [
+      {
+        'x-ratelimit-remaining-requests': '0',
+        'x-ratelimit-reset-requests': '20ms',
+        'x-ratelimit-remaining-tokens': '0',
+        'x-ratelimit-reset-tokens': '1h2m3s',
+      },
+      3_723_000,
+    ],
+    [{ 'x-ratelimit-remaining-tokens': '1', 'x-ratelimit-reset-tokens': '6m0s' }, 0],
+    [{ 'x-ratelimit-remaining-tokens': '0', 'x-ratelimit-reset-tokens': 'soon' }, 0],
+    [{ 'x-ratelimit-remaining-tokens': '0' }, 0],
+    [{ 'anthropic-ratelimit-output-tokens-remaining': '0' }, 0],
+    [
+      {
+        'anthropic-ratelimit-input-tokens-remaining': '0',
+        'anthropic-ratelimit-input-tokens-reset': new Date(NOW + 9000).toISOString(),
+      },
+      9000,
+    ],
   ])('%j', (headers, expected) => {
     expect(pause(200, headers)).toBe(expected)
     expect(pause(429, headers)).toBe(expected)

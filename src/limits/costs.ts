@@ -1,0 +1,125 @@
+import { checkedInteger } from '../base/options.js'
+import { InvalidArgumentError, shown } from '../base/errors.js'
+import { amountOf, placeOf, type Cost } from '../engine/limits/cost.js'
+import type { Limit } from '../engine/limits/definition.js'
+
+/** Amounts by unit, such as `{ tokens: 700 }`. */
+export type Amounts = Readonly<Record<string, number>>
+
+/**
+ * What permits cost: a number of calls, or an amount of each unit of the limiter, such as `{ tokens: 1200 }`, and
+ * `calls` if it is not 1.
+ */
+export type Costs = number | Amounts
+
+/** The name of the unit of limits without one. */
+export const CALLS = 'calls'
+const MAX_AMOUNT = 1e9
+const ONE: Cost = { n: 1 }
+
+/** The units of a limiter, and the maximum cost of permits that are granted together. */
+export class CostRules {
+  /** The units besides calls. */
+  readonly units: readonly string[]
+  readonly max: Cost
+  /** How many calls have the share of an amount of 1, by unit. */
+  readonly #calls: readonly number[]
+
+  constructor(limits: readonly Limit[]) {
+    const units = [...new Set(limits.flatMap(({ unit }) => unit ?? []))]
+    const least = (unit: string | undefined): number =>
+      Math.min(MAX_AMOUNT, ...limits.flatMap(limit => (limit.unit === unit ? limit.limit : [])))
+    const slowest = (unit: string | undefined): number =>
+      Math.max(...limits.flatMap(({ unit: its, per, limit }) => (its === unit ? per / limit : [])))
+    this.units = units
+    this.max =
+      units.length === 0 ? { n: least(undefined) } : { n: least(undefined), amounts: units.map(least) }
+    const pauses = units.map(slowest)
+    const pause = Math.max(slowest(undefined), 0) || Math.min(...pauses)
+    this.#calls = pauses.map(each => each / pause)
+  }
+
+  /** Returns a checked cost. @throws InvalidArgumentError unless it has an amount of each unit, and none is too great. */
+  cost(costs: Costs = 1): Cost {
+    const { units, max } = this
+    if (costs === 1 && units.length === 0) return ONE
+    if (typeof costs !== 'object' || costs === null) {
+      const n = checkedInteger('n', costs, 1, max.n)
+      if (units.length === 0) return { n }
+      throw new InvalidArgumentError(
+        `this limiter also counts ${units.join(' and ')}: pass ${example(units)}, not ${shown(costs)}`,
+      )
+    }
+    const { [CALLS]: calls = 1 } = costs
+    const amounts = this.#amounts(costs, [CALLS])
+    const missing = units.find((_, place) => amounts[place] === undefined)
+    if (missing !== undefined)
+      throw new InvalidArgumentError(`${missing} is missing: pass ${example(units)}; an amount may be 0`)
+    for (const [place, unit] of units.entries()) checkedInteger(unit, amounts[place], 0, max.amounts![place]!)
+    const n = checkedInteger(CALLS, calls, 1, max.n)
+    return units.length === 0 ? { n } : { n, amounts: amounts as number[] }
+  }
+
+  /** Returns costs from which `cost` creates this one. */
+  costsOf({ n, amounts }: Cost): Costs {
+    return amounts ? { [CALLS]: n, ...this.#named(amounts) } : n
+  }
+
+  /** Returns the amounts by unit of a cost that has changed. */
+  settledBy({ amounts = [] }: Cost, change: readonly number[]): Amounts {
+    return this.#named(amounts.map((amount, place) => amount + change[place]!))
+  }
+
+  /** Returns by how much settled amounts exceed those of a cost. @throws InvalidArgumentError */
+  change(costs: Amounts, { amounts: before = [] }: Cost): number[] {
+    if (typeof costs !== 'object' || costs === null)
+      throw new InvalidArgumentError(`pass amounts such as ${example(this.units)}, not ${shown(costs)}`)
+    return this.#amounts(costs, []).map((amount, place) =>
+      amount === undefined ? 0 : checkedInteger(this.units[place]!, amount, 0, MAX_AMOUNT) - before[place]!,
+    )
+  }
+
+  /**
+   * The part of its turn that a cost takes, as a number of calls: of the unit of which it takes the greatest part. So
+   * tenants share the unit that each needs most (A. Ghodsi et al., Multi-Resource Fair Queueing for Packet Processing,
+   * SIGCOMM 2012).
+   */
+  share({ n, amounts = [] }: Cost): number {
+    return amounts.reduce((most, amount, place) => Math.max(most, amount * this.#calls[place]!), n)
+  }
+
+  /** Returns the number of calls that have the share of an amount of one unit. */
+  callsOf(amount: number, unit: string | undefined): number {
+    return unit === undefined ? amount : amount * this.#calls[this.units.indexOf(unit)]!
+  }
+
+  /** Returns the limit that a cost exceeds, and its amount in words; undefined if there is none. */
+  excess(cost: Cost): readonly [max: number, wanted: string] | undefined {
+    for (const unit of [undefined, ...this.units]) {
+      const place = placeOf(unit, this.units)
+      const [amount, max] = [amountOf(cost, place), amountOf(this.max, place)]
+      if (amount > max) return [max, `${amount} ${unit ?? 'permits'}`]
+    }
+    return undefined
+  }
+
+  #named(amounts: readonly number[]): Record<string, number> {
+    return Object.fromEntries(this.units.map((unit, place) => [unit, amounts[place]!]))
+  }
+
+  /** The amount of each unit; undefined for one that is missing. @throws InvalidArgumentError for another unit. */
+  #amounts(costs: Amounts, others: readonly string[]): (number | undefined)[] {
+    const known = [...others, ...this.units]
+    const unknown = Object.keys(costs).find(name => !known.includes(name))
+    if (unknown !== undefined) {
+      const hint =
+        this.units.length === 0 ? 'this limiter counts only calls' : `it must be one of ${known.join(', ')}`
+      throw new InvalidArgumentError(`unknown unit ${shown(unknown)}; ${hint}`)
+    }
+    return this.units.map(unit => (Object.hasOwn(costs, unit) ? costs[unit] : undefined))
+  }
+}
+
+function example(units: readonly string[]): string {
+  return `{ ${units.map(unit => `${unit}: 100`).join(', ')} }`
+}
