@@ -15,6 +15,8 @@ export type Costs = number | Amounts
 /** The name of the unit of limits without one. */
 export const CALLS = 'calls'
 const MAX_AMOUNT = 1e9
+/** Parts of a call to which shares are rounded up. */
+const FRACTION = 1024
 const ONE: Cost = { n: 1 }
 
 /** The units of a limiter, and the maximum cost of permits that are granted together. */
@@ -22,6 +24,8 @@ export class CostRules {
   /** The units besides calls. */
   readonly units: readonly string[]
   readonly max: Cost
+  /** Whether it counts nothing but calls. */
+  readonly #countsCalls: boolean
   /** How many calls have the share of an amount of 1, by unit. */
   readonly #calls: readonly number[]
 
@@ -32,6 +36,7 @@ export class CostRules {
     const slowest = (unit: string | undefined): number =>
       Math.max(...limits.flatMap(({ unit: its, per, limit }) => (its === unit ? per / limit : [])))
     this.units = units
+    this.#countsCalls = units.length === 0
     this.max =
       units.length === 0 ? { n: least(undefined) } : { n: least(undefined), amounts: units.map(least) }
     const pauses = units.map(slowest)
@@ -41,8 +46,12 @@ export class CostRules {
 
   /** Returns a checked cost. @throws InvalidArgumentError unless it has an amount of each unit, and none is too great. */
   cost(costs: Costs = 1): Cost {
+    // Most callers want one permit, a million times a second.
+    return costs === 1 && this.#countsCalls ? ONE : this.#checked(costs)
+  }
+
+  #checked(costs: Costs): Cost {
     const { units, max } = this
-    if (costs === 1 && units.length === 0) return ONE
     if (typeof costs !== 'object' || costs === null) {
       const n = checkedInteger('n', costs, 1, max.n)
       if (units.length === 0) return { n }
@@ -85,7 +94,9 @@ export class CostRules {
    * SIGCOMM 2012).
    */
   share({ n, amounts = [] }: Cost): number {
-    return amounts.reduce((most, amount, place) => Math.max(most, amount * this.#calls[place]!), n)
+    const most = amounts.reduce((part, amount, place) => Math.max(part, amount * this.#calls[place]!), n)
+    // Sums of such shares are exact.
+    return Math.ceil(most * FRACTION) / FRACTION
   }
 
   /** Returns the number of calls that have the share of an amount of one unit. */

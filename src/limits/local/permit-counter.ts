@@ -60,6 +60,8 @@ export class PermitCounter implements Counter {
 
   take(cost: Cost, ahead: Cost, callers: number, late: number): number {
     const { windows, places } = this.#rules
+    const { n, amounts } = cost
+    const { n: callsAhead } = ahead
     const times = this.#times
     const now = this.#now()
     if (now < this.#pausedUntil || this.#running + callers >= this.#rules.concurrency) return NaN
@@ -67,13 +69,14 @@ export class PermitCounter implements Counter {
     // This is called a million times a second, so the loops create no iterators.
     for (let index = 0; index < windows.length; index++) {
       const window = windows[index]!
-      const place = places[index]!
       const time = window.wall ? wall : now
-      if (!window.allows(this.#states[index], time, amountOf(cost, place), amountOf(ahead, place))) return NaN
+      const amount = amounts === undefined ? n : amountOf(cost, places[index]!)
+      const others = amounts === undefined ? callsAhead : amountOf(ahead, places[index]!)
+      if (!window.allows(this.#states[index], time, amount, others)) return NaN
     }
     for (let index = 0; index < windows.length; index++) {
       const window = windows[index]!
-      const amount = amountOf(cost, places[index]!)
+      const amount = amounts === undefined ? n : amountOf(cost, places[index]!)
       if (amount > 0) window.take(this.#states[index], amount, window.wall ? wall : now, late)
     }
     this.#running += this.#counted

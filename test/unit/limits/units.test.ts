@@ -2,7 +2,13 @@ import { describe, expect, test } from 'vitest'
 import { VirtualClock } from '../../../src/base/clock.js'
 import { InvalidArgumentError } from '../../../src/base/errors.js'
 import type { Costs } from '../../../src/limits/costs.js'
-import type { AcquireOptions, LimiterOptions, LimitOptions } from '../../../src/limits/limit-options.js'
+import {
+  checkedOptions,
+  rulesOf,
+  type AcquireOptions,
+  type LimiterOptions,
+  type LimitOptions,
+} from '../../../src/limits/limit-options.js'
 import { limiter } from '../../../src/limits/local/local-limiter.js'
 import type { Permit } from '../../../src/limits/permit.js'
 import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
@@ -285,6 +291,32 @@ describe('boxes that share a limiter with several units', () => {
     },
   )
 
+  test('give each box its turns, whatever the estimates are', async () => {
+    const limits = [
+      { limit: 100, per: 2000, window: 'smooth' },
+      { limit: 5000, per: 2000, unit: 'tokens' },
+    ] as const
+    const { clock, all } = boxes({ limits }, [2, 2, 3, 3, 4, 4, 5, 5])
+    const random = new Random(1)
+    let longest = 0
+    const call = async (box: DistantBox, tenant: string): Promise<void> => {
+      const since = clock.now()
+      const estimate = 20 + random.below(80)
+      const permit = await box.limiter.acquire({ tokens: estimate }, { tenant })
+      if (tenant !== 'flood') longest = Math.max(longest, clock.now() - since)
+      clock.after(20, () => permit.settle({ tokens: random.below(estimate) }))
+      if (tenant === 'flood') return call(box, tenant)
+      await new Promise<void>(resolve => clock.after(500, resolve))
+      return call(box, tenant)
+    }
+    for (const [index, box] of all.entries()) {
+      for (let caller = 0; caller < 20; caller++) void call(box, 'flood')
+      void call(box, `box ${index}`)
+    }
+    await pass(clock, MINUTE)
+    expect(longest).toBeLessThan(1000)
+  })
+
   test('report a settlement after an outage', async () => {
     const { clock, all } = boxes(BOTH, [2, 2])
     const [one, other] = all as [DistantBox, DistantBox]
@@ -335,6 +367,15 @@ describe('boxes that share a limiter with several units', () => {
       expect(used, `seed ${seed}`).toBeGreaterThan(200)
     }
   })
+})
+
+test('sums of shares are exact, in whatever order they come and go', () => {
+  const { costs } = rulesOf(checkedOptions(BOTH))
+  const random = new Random(1)
+  const shares = Array.from({ length: 1000 }, () => costs.share(costs.cost({ tokens: random.below(1000) })))
+  expect(new Set(shares).size).toBeGreaterThan(400)
+  const sum = shares.reduce((all, share) => all + share)
+  expect(shares.sort().reduce((left, share) => left - share, sum)).toBe(0)
 })
 
 test('tenants share by the unit that each of them needs most', async () => {
