@@ -24,7 +24,7 @@ interface Answer {
 await using box = await open(REDIS_URL)
 const provider = box.limiter('model', {
   limits: [
-    { limit: Number(REQUESTS), per },
+    { limit: Number(REQUESTS), per, window: 'smooth' },
     { limit: Number(TOKENS), per, unit: 'tokens' },
   ],
   concurrency: 20,

@@ -109,13 +109,14 @@ export class Tenants {
   /**
    * Counts the waiters that have their turns before a new caller, if no others come. Of other tenants, counts only
    * those whose callers want one permit each, so the numbers may be too small.
+   * @param isEstimate whether to count others by the average of their callers instead.
    */
-  before(tenant: Tenant | undefined, priority: number, n: number): Counts {
+  before(tenant: Tenant | undefined, priority: number, n: number, isEstimate: boolean): Counts {
     const group = this.#groupOf(tenant) ?? new Group()
     const lane = group.lanes.get(tenant?.name)
     const own = lane?.before(priority) ?? { callers: 0, permits: 0 }
-    const inGroup = aheadIn(group, lane, tenant?.weight ?? 1, own, n)
-    return group === this.#root ? inGroup : aheadIn(this.#root, group, 1, inGroup, n)
+    const inGroup = aheadIn(group, lane, tenant?.weight ?? 1, own, n, isEstimate)
+    return group === this.#root ? inGroup : aheadIn(this.#root, group, 1, inGroup, n, isEstimate)
   }
 
   /** All waiters in the order of their turns, if no others come. The loop must not add or remove any. */
@@ -139,20 +140,22 @@ function aheadIn(
   weight: number,
   own: Counts,
   n: number,
+  isEstimate: boolean,
 ): Counts {
   let { callers, permits } = own
   const turn = party && party.turn.place !== -1 ? party.turn : undefined
   const end = (turn?.begin ?? turns.time) + ((permits + n) * (turn?.parts ?? 1)) / weight
   for (const other of turns.all) {
-    if (other === party || other.callers < other.permits) continue
-    const until = ((end - other.turn.begin) * other.turn.weight) / other.turn.parts
+    const size = isEstimate ? other.permits / other.callers : 1
+    if (other === party || (!isEstimate && other.callers < other.permits)) continue
+    const until = ((end - other.turn.begin) * other.turn.weight) / other.turn.parts / size
     let ahead = Math.max(Math.ceil(until - ROUNDING) - 1, 0)
     // Of turns with the same end, only the next one of each party has its place already.
     const isEqual = ahead === 0 && until > 1 - ROUNDING
     if (isEqual && (!turn || own.permits > 0 || other.turn.order < turn.order)) ahead = 1
     ahead = Math.min(ahead, other.callers)
     callers += ahead
-    permits += ahead
+    permits += ahead * size
   }
   return { callers, permits }
 }

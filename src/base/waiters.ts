@@ -73,11 +73,11 @@ export class Waiters<W extends Waiter> {
 
   /**
    * Counts the waiters ahead of a new caller; with tenants, perhaps too few.
-   * @param n number of permits that it wants.
+   * @param n number of permits that it wants. @param isEstimate with tenants, whether it may also be too many.
    */
-  before(priority: number, tenant?: Tenant, n = 1): Counts {
+  before(priority: number, tenant?: Tenant, n = 1, isEstimate = false): Counts {
     if (tenant && this.callers > 0) this.#tenants ??= new Tenants(this.#lane)
-    return this.#tenants?.before(tenant, priority, n) ?? this.#lane.before(priority)
+    return this.#tenants?.before(tenant, priority, n, isEstimate) ?? this.#lane.before(priority)
   }
 
   /**
@@ -89,9 +89,9 @@ export class Waiters<W extends Waiter> {
     return waiting && waiting.length > 0 ? waiting : undefined
   }
 
-  /** Counts the waiters ahead of a new caller that comes after all others of its tenant. */
+  /** Estimates the number of waiters ahead of a new caller that comes after all others of its tenant. */
   beforeLast(tenant: Tenant | undefined, n: number): Counts {
-    return this.before(-Infinity, tenant, n)
+    return this.before(-Infinity, tenant, n, true)
   }
 
   /** Number of waiters of a tenant, or of its group; 0 without one. */

@@ -53,11 +53,8 @@ export class CostRules {
   #checked(costs: Costs): Cost {
     const { units, max } = this
     if (typeof costs !== 'object' || costs === null) {
-      const n = checkedInteger('n', costs, 1, max.n)
-      if (units.length === 0) return { n }
-      throw new InvalidArgumentError(
-        `this limiter also counts ${units.join(' and ')}: pass ${example(units)}, not ${shown(costs)}`,
-      )
+      if (units.length === 0) return { n: checkedInteger('n', costs, 1, max.n) }
+      throw new InvalidArgumentError(`this limiter counts ${units.join(' and ')}: pass ${example(units)}`)
     }
     const { [CALLS]: calls = 1 } = costs
     const amounts = this.#amounts(costs, [CALLS])
@@ -71,21 +68,20 @@ export class CostRules {
 
   /** Returns costs from which `cost` creates this one. */
   costsOf({ n, amounts }: Cost): Costs {
-    return amounts ? { [CALLS]: n, ...this.#named(amounts) } : n
+    if (!amounts) return n
+    return Object.fromEntries([[CALLS, n], ...this.units.map((unit, place) => [unit, amounts[place]!])])
   }
 
-  /** Returns the amounts by unit of a cost that has changed. */
-  settledBy({ amounts = [] }: Cost, change: readonly number[]): Amounts {
-    return this.#named(amounts.map((amount, place) => amount + change[place]!))
-  }
-
-  /** Returns by how much settled amounts exceed those of a cost. @throws InvalidArgumentError */
-  change(costs: Amounts, { amounts: before = [] }: Cost): number[] {
-    if (typeof costs !== 'object' || costs === null)
-      throw new InvalidArgumentError(`pass amounts such as ${example(this.units)}, not ${shown(costs)}`)
-    return this.#amounts(costs, []).map((amount, place) =>
-      amount === undefined ? 0 : checkedInteger(this.units[place]!, amount, 0, MAX_AMOUNT) - before[place]!,
-    )
+  /** Returns the settled amount of each unit; undefined for one that is left out. @throws InvalidArgumentError */
+  settled(amounts: Amounts): (number | undefined)[] {
+    if (typeof amounts !== 'object' || amounts === null)
+      throw new InvalidArgumentError(`pass amounts such as ${example(this.units)}, not ${shown(amounts)}`)
+    if (Object.hasOwn(amounts, CALLS) && this.units.length > 0)
+      throw new InvalidArgumentError(`calls can't be settled; pass amounts such as ${example(this.units)}`)
+    const settled = this.#amounts(amounts, [])
+    for (const [place, unit] of this.units.entries())
+      if (settled[place] !== undefined) checkedInteger(unit, settled[place], 0, MAX_AMOUNT)
+    return settled
   }
 
   /**
@@ -112,10 +108,6 @@ export class CostRules {
       if (amount > max) return [max, `${amount} ${unit ?? 'permits'}`]
     }
     return undefined
-  }
-
-  #named(amounts: readonly number[]): Record<string, number> {
-    return Object.fromEntries(this.units.map((unit, place) => [unit, amounts[place]!]))
   }
 
   /** The amount of each unit; undefined for one that is missing. @throws InvalidArgumentError for another unit. */

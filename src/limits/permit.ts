@@ -11,15 +11,18 @@ export interface PermitGiver {
   released?(): void
   /** Called before `released` if a permit was not used, so that the limits don't count it. */
   unused(taken: Taken): void
-  /** Called with the change of the amounts of a permit, of which one is not 0. */
-  settled(taken: Taken, change: readonly number[]): void
+  /** Called with the change of the amounts of a permit, of which one is not 0, and the settled amounts. */
+  settled(taken: Taken, change: readonly number[], amounts: Amounts): void
 }
 
 /** A permit for one or several calls, valid from the moment of its grant. */
 export class Permit implements Disposable {
   readonly #giver: PermitGiver
   #state: 'used' | 'released' | 'refunded' = 'used'
+  /** What counts at the time of the grant. */
   #cost: Cost
+  /** The amounts that count since they were settled. */
+  #excess: readonly number[] | undefined
   readonly #at: number
   readonly #mark: number
   readonly #epoch: number
@@ -42,16 +45,24 @@ export class Permit implements Disposable {
    * Reports the amounts that the calls have used, which may differ from the estimates that the permit was requested
    * with. Others get unused amounts at once. Amounts above the estimates count from now on: the next permits come when
    * the limit allows them again. A unit that is left out keeps its amount. It may be called again with other amounts,
-   * and after `release`; after `refund` it does nothing.
+   * but what has been reported above an estimate stays counted. It may be called after `release`; after `refund` it does
+   * nothing.
    * @param amounts such as `{ tokens: 700 }`: integers from 0 to a billion, of units other than calls.
    * @throws InvalidArgumentError
    */
   settle(amounts: Amounts): void {
-    const cost = this.#cost
-    const change = this.#giver.costs.change(amounts, cost)
-    if (this.#state === 'refunded' || !change.some(Boolean)) return
-    this.#giver.settled(this.#taken, change)
-    this.#cost = { n: cost.n, amounts: cost.amounts!.map((amount, place) => amount + change[place]!) }
+    const settled = this.#giver.costs.settled(amounts)
+    if (this.#state === 'refunded') return
+    const { n, amounts: kept = [] } = this.#cost
+    const excess = this.#excess ?? kept.map(() => 0)
+    // No more can be given back than still counts at the time of the grant.
+    const change = kept.map((amount, place) =>
+      Math.max((settled[place] ?? amount + excess[place]!) - amount - excess[place]!, -amount),
+    )
+    if (!change.some(Boolean)) return
+    this.#giver.settled(this.#taken, change, amounts)
+    this.#cost = { n, amounts: kept.map((amount, place) => amount + Math.min(change[place]!, 0)) }
+    this.#excess = excess.map((amount, place) => amount + Math.max(change[place]!, 0))
   }
 
   /**

@@ -243,7 +243,7 @@ export class ConcurrencyLimiter implements BoxPermits {
             this.#semaphore.release()
           },
           unused: () => permit.refund(),
-          settled: ({ cost }, change) => permit.settle(costs.settledBy(cost, change)),
+          settled: (_taken, _change, amounts) => permit.settle(amounts),
         },
         cost,
       )

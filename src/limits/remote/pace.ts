@@ -231,7 +231,8 @@ export class Pace {
     const again = terms.costs.units.length > 0 ? SEEK : ASK_AGAIN
     const nearer = Math.min((ahead - this.horizon(terms, now)) / 2, again) * (0.75 + Math.random() / 4)
     const least = this.isBrief ? Math.min(terms.hold, BRIEF_PAUSE) : terms.hold
-    this.until = now + Math.max(fades ? Math.min(ahead, ASK_AGAIN) : nearer, least)
+    // Another process may switch to this process's limits at any time.
+    this.until = now + Math.max(fades ? Math.min(ahead, SEEK) : nearer, least)
   }
 
   /** Whether to request earlier instants now. If so, sets the time of the next request. */

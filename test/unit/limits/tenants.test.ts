@@ -289,6 +289,14 @@ describe('tenants', () => {
     expect(await Promise.all(outcomes)).toEqual(['permit', 'permit', 'busy', 'permit'])
   })
 
+  test('learn their place among callers that want several permits', () => {
+    const it = limiter({ limit: 10, per: MINUTE, clock: new VirtualClock() })
+    it.tryAcquire(10)
+    for (const tenant of ['a', 'a', 'b', 'b']) void it.acquire(4, { tenant })
+    expect(it.explain(4, { tenant: 'c' })).toMatchObject({ place: 2, readyIn: 2 * MINUTE })
+    expect(it.explain(4, { tenant: 'a' }).place).toBe(4)
+  })
+
   test('learn their place and their time, and are refused early if these are too late', async () => {
     const clock = new VirtualClock()
     const it = limiter({ limit: 1, per: 1000, clock })

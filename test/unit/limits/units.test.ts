@@ -87,8 +87,8 @@ describe('a limiter with several units', () => {
   test('requires an amount of each, which a limit can grant', () => {
     const { limiter: provider } = local()
     const wrong: [unknown, string][] = [
-      [undefined, 'this limiter also counts tokens: pass { tokens: 100 }, not 1'],
-      [2, 'this limiter also counts tokens: pass { tokens: 100 }, not 2'],
+      [undefined, 'this limiter counts tokens: pass { tokens: 100 }'],
+      [400, 'this limiter counts tokens: pass { tokens: 100 }'],
       [{}, 'tokens is missing: pass { tokens: 100 }; an amount may be 0'],
       [{ tokens: 1001 }, 'tokens must be a whole number from 0 to 1000, not 1001'],
       [{ tokens: -1 }, 'tokens must be a whole number from 0 to 1000, not -1'],
@@ -96,7 +96,7 @@ describe('a limiter with several units', () => {
       [{ tokens: 1, calls: 51 }, 'calls must be a whole number from 1 to 50, not 51'],
       [{ tokens: 1, calls: 0 }, 'calls must be a whole number from 1 to 50, not 0'],
       [{ tokens: 1, bytes: 1 }, 'unknown unit "bytes"; it must be one of calls, tokens'],
-      [null, 'n must be a whole number from 1 to 50, not null'],
+      [null, 'this limiter counts tokens: pass { tokens: 100 }'],
     ]
     for (const [cost, message] of wrong) {
       expect(() => provider.tryAcquire(cost as Costs), message).toThrow(new InvalidArgumentError(message))
@@ -168,12 +168,25 @@ describe('a permit that is settled', () => {
     permit.settle({ tokens: 100 })
     permit.settle({ tokens: 800 })
     expect(remaining()).toEqual([49, 200, 50])
+    // Only what still counts at the time of the grant comes back: 100.
+    permit.settle({ tokens: 0 })
+    expect(remaining()).toEqual([49, 300, 50])
+    permit.settle({ tokens: 800 })
+    expect(remaining()).toEqual([49, 200, 50])
     permit.settle({ bytes: 0 })
     expect(remaining()).toEqual([49, 200, 100])
     permit.refund()
-    expect(remaining()).toEqual([50, 1000, 100])
+    expect(remaining()).toEqual([50, 200, 100])
     permit.settle({ tokens: 1000 })
-    expect(remaining()).toEqual([50, 1000, 100])
+    expect(remaining()).toEqual([50, 200, 100])
+    // An excess takes nothing from the permits of others when it is corrected.
+    const other = provider.tryAcquire({ tokens: 150, bytes: 0 })!
+    const again = provider.tryAcquire({ tokens: 10, bytes: 0 })!
+    again.settle({ tokens: 60 })
+    again.settle({ tokens: 0 })
+    expect(remaining()[1]).toBe(0)
+    other.settle({ tokens: 0 })
+    expect(remaining()[1]).toBe(150)
     for (const wrong of [{ calls: 2 }, { tokens: -1 }, { tokens: NaN }, { coins: 1 }, null]) {
       expect(() => permit.settle(wrong as never)).toThrow(InvalidArgumentError)
     }
