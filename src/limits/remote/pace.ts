@@ -25,6 +25,8 @@ const TRIPS = 2
  * before others take what is left.
  */
 const BRIEF_AHEAD = 50
+/** Minimum bound of the credit, in permits: a process that seldom wants some gets a few at once. */
+const MIN_CREDIT = 4
 /** And the minimum pause between two calls without a permit, in milliseconds, even if permits can be used for longer. */
 const BRIEF_PAUSE = 10
 
@@ -90,6 +92,10 @@ export class Pace {
    * turn afterwards; with other units than calls, because other calls may settle less than they have estimated.
    */
   isBrief = false
+  /** The credit while it reserves briefly, the clock time since which it grows, and its bound. */
+  #credit = Infinity
+  #creditAt = 0
+  #maxCredit = 0
   /** Clock time from which a call also requests earlier instants for waiters that have a reserved one. */
   seekAt = -Infinity
   readonly #offset = new ClockOffset()
@@ -110,11 +116,11 @@ export class Pace {
   }
 
   /**
-   * Returns the time within which the process takes permits beyond its part, in milliseconds: the time of a call. With
-   * tenants it takes only those that are available now, because other processes reserve their parts just before.
+   * Returns the time within which the process takes permits beyond its part, in milliseconds: the time of a call. If it
+   * reserves briefly, the time until its next call, because other processes reserve their parts before.
    */
   reach(terms: BoxTerms): number {
-    return this.isBrief ? 0 : this.hold(terms)
+    return this.isBrief ? BRIEF_PAUSE : this.hold(terms)
   }
 
   /** Whether any client of the box has had a reply. Before that, the necessary hold is not known. */
@@ -136,6 +142,10 @@ export class Pace {
    * process with many callers gets the permits that those with few callers leave.
    */
   part(terms: BoxTerms): number {
+    return Math.floor(this.#exactPart(terms) + Math.random())
+  }
+
+  #exactPart(terms: BoxTerms): number {
     const hold = this.hold(terms)
     const untilReply = TRIPS * (this.#roundTrip ?? 0)
     const parts = terms.windows.map(({ kind, limit, per, unit }) => {
@@ -143,7 +153,28 @@ export class Pace {
       const window = kind === 'smooth' ? Math.min(this.#ahead(terms) / per, 1) : 1
       return terms.costs.callsOf(limit, unit) * Math.max(window, untilReply / (per + hold))
     })
-    return Math.floor(Math.min(...parts) / this.#contenders + Math.random())
+    return Math.min(...parts) / this.#contenders
+  }
+
+  /**
+   * Returns the number of permits that the process may reserve now while it reserves briefly; the last of them may exceed
+   * it, so it may become negative. It grows with time by the part that the process has of the rate, and shrinks by the
+   * permits that the process gets. So processes share by their parts, even if others have a permit at each request.
+   */
+  credit({ costs, ...terms }: BoxTerms, now: number): number {
+    const rates = terms.windows.map(
+      ({ limit, per, guard, unit }) => costs.callsOf(limit, unit) / (per + guard),
+    )
+    const rate = Math.min(...rates) / this.#contenders
+    this.#maxCredit = Math.max(this.#exactPart({ costs, ...terms }), MIN_CREDIT)
+    this.#credit = Math.min(this.#credit + rate * (now - this.#creditAt), this.#maxCredit)
+    this.#creditAt = now
+    return this.#credit
+  }
+
+  /** Records permits that the process has got while it reserves briefly. */
+  charge(permits: number): void {
+    this.#credit = Math.max(this.#credit - permits, -Math.max(this.#maxCredit, permits))
   }
 
   /** Returns the time until each waiting process has had one permit, in milliseconds. */

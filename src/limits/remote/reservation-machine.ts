@@ -175,9 +175,19 @@ export class ReservationMachine {
     const tenants = this.#callers.queue.waitingTenants(MAX_TENANTS)
     this.pace.isBrief = tenants !== undefined || terms.costs.units.length > 0
     const part = this.pace.part(terms)
+    const credit = this.pace.isBrief ? this.pace.credit(terms, now) : undefined
     const reach = this.pace.reach(terms)
     const hold = this.pace.hold(terms)
-    const situation: Situation = { waiters: this.#callers.queue, reserved, terms, part, reach, hold, now }
+    const situation: Situation = {
+      waiters: this.#callers.queue,
+      reserved,
+      terms,
+      part,
+      credit,
+      reach,
+      hold,
+      now,
+    }
     const { units: wanted, waiters } = isQuiet
       ? NOTHING
       : (terms.batch > 1 ? unitsInBatches : unitOfEach)(situation)
@@ -380,6 +390,7 @@ export class ReservationMachine {
       if (n > 0) {
         const cost = { n, amounts: request.units[index]!.amounts }
         const left = terms.costs.share(cost)
+        if (index >= earlier && this.pace.isBrief) this.pace.charge(left)
         this.#keep(reservedInstant(at, cost, left, answer, request.hold, isForNow), now)
       } else if (index >= earlier && !isOutdated) {
         const fades = at === reserved.fadesAt

@@ -32,6 +32,8 @@ export interface Situation {
   readonly terms: BoxTerms
   /** Number of permits that the process reserves ahead, with other units than calls their share. */
   readonly part: number
+  /** The number of permits that it may reserve now, if it reserves briefly: the credit of `Pace`. */
+  readonly credit: number | undefined
   /** Time within which it also takes permits beyond that, in milliseconds. */
   readonly reach: number
   /** Time for which each permit must be usable, in milliseconds. */
@@ -41,12 +43,14 @@ export interface Situation {
 }
 
 /** Returns the units for waiters without a reservation. Queues reserved permits that no waiter wants for return. */
-export function unitOfEach({ waiters: all, reserved, terms, part, reach, now }: Situation): WantedUnits {
+export function unitOfEach(situation: Situation): WantedUnits {
+  const { waiters: all, reserved, terms, part, credit, reach, now } = situation
   const sizes = reserved.sizes()
   const units: Unit[] = []
   const waiters: PermitWaiter[] = []
   const most = all.hasTenants ? Math.min(2 * part + MAX_BEYOND_PART, MAX_UNITS) : MAX_UNITS
   let ahead = reserved.permits
+  let wanted = 0
   let permits = 0
   let last: Unit | undefined
   const maxShare = terms.costs.share(terms.costs.max)
@@ -64,9 +68,13 @@ export function unitOfEach({ waiters: all, reserved, terms, part, reach, now }: 
     if (units.length >= most || permits > MAX_WINDOWS * maxShare) {
       return { units, waiters }
     }
-    if (!isTry) ahead += n
+    const isBeyond = credit === undefined ? ahead + n > Math.max(part, n) : wanted >= credit
+    if (!isTry) {
+      ahead += n
+      wanted += n
+    }
     const patience = isTry ? 0 : Math.max((waiter.waitLimit?.deadline ?? Infinity) - now, 0)
-    const within = Math.min(patience, ahead > Math.max(part, n) ? reach : Infinity)
+    const within = Math.min(patience, isBeyond ? reach : Infinity)
     if (!last || last.within !== within || !isSameCost(last, cost)) last = { ...cost, more: 0, within }
     units.push(last)
     waiters.push(waiter)

@@ -147,6 +147,25 @@ describe('tenants', () => {
     expect(scene.count.worst(1000)).toBeLessThanOrEqual(20)
   })
 
+  test.each([
+    ['a near box', 2, 2],
+    ['a far box', 400, 2],
+    ['the other box, which is far', 2, 400],
+  ])('share although permits are rarer than requests, with one tenant in %s', async (_, first, second) => {
+    for (const per of [5000, 12_500]) {
+      const scene = Scene.boxes({ limit: 50, per, window: 'smooth' }, [first, second])
+      scene.work(0, 10, { tenant: 'in both' })
+      for (const tenant of ['in both', 'a', 'b']) scene.work(1, 10, { tenant })
+      await pass(scene.clock, per)
+      const given = Object.values(await scene.during(10 * per))
+      expect(given).toHaveLength(3)
+      for (const each of given) {
+        expect(each).toBeGreaterThan(0.8 * (500 / 3))
+        expect(each).toBeLessThan(1.2 * (500 / 3))
+      }
+    }
+  })
+
   test('of a far box get half of their share at least', async () => {
     const scene = Scene.boxes({ limit: 20, per: 1000 }, [2, 400])
     scene.work(0, 60, { tenant: 'near' })
