@@ -56,6 +56,12 @@ async function ask(customer: string, prompt: string): Promise<Answer> {
 const answers: Promise<void>[] = []
 for await (const line of createInterface({ input: process.stdin })) {
   const { customer, prompt } = JSON.parse(line) as { customer: string; prompt: string }
-  answers.push(ask(customer, prompt).then(({ text }) => console.log(`${customer}: ${text}`)))
+  const answer = ask(customer, prompt)
+  answers.push(
+    answer.then(
+      ({ text }) => console.log(`${customer}: ${text}`),
+      error => console.error(`${customer}: ${(error as Error).message}`),
+    ),
+  )
 }
 await Promise.all(answers)

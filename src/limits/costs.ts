@@ -69,7 +69,8 @@ export class CostRules {
   /** Returns costs from which `cost` creates this one. */
   costsOf({ n, amounts }: Cost): Costs {
     if (!amounts) return n
-    return Object.fromEntries([[CALLS, n], ...this.units.map((unit, place) => [unit, amounts[place]!])])
+    const named = this.units.map((unit, place) => [unit, amounts[place]!] as const)
+    return Object.fromEntries([[CALLS, n] as const, ...named])
   }
 
   /** Returns the settled amount of each unit; undefined for one that is left out. @throws InvalidArgumentError */

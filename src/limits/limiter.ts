@@ -10,7 +10,7 @@ export interface Explanation {
   readonly waitsFor: 'nothing' | 'limit' | 'concurrency' | 'pause'
   /** The limit in `limits` that delays the caller the longest; undefined if none does. */
   readonly binding: LimitReport | undefined
-  /** Number of callers ahead of it. With tenants, perhaps too small if some callers want several permits each. */
+  /** Number of callers ahead of it. With tenants, an estimate if some callers want several permits each. */
   readonly place: number
   /** Milliseconds until its turn, if no waiter ahead gives up. Permits in use may be released sooner or later. */
   readonly readyIn: number
