@@ -60,7 +60,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   answers.push(
     answer.then(
       ({ text }) => console.log(`${customer}: ${text}`),
-      error => console.error(`${customer}: ${(error as Error).message}`),
+      (error: unknown) => console.error(`${customer}: ${String(error)}`),
     ),
   )
 }
