@@ -144,8 +144,8 @@ describe('the tarball', () => {
     expect(tarball.files.filter(path => !expected.test(path) || path.includes('.test.'))).toEqual([])
   })
 
-  test('is smaller than 310 kB', () => {
-    expect(tarball.size).toBeLessThan(310_000)
+  test('is smaller than 320 kB', () => {
+    expect(tarball.size).toBeLessThan(320_000)
   })
 
   test('declares the public API that is committed; else renew it', async () => {
