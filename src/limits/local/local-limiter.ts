@@ -66,8 +66,14 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
    * @throws InvalidArgumentError
    */
   setLimit(limit: number, per?: Duration, unit?: string): void {
+    const { limits: before } = this.#options
+    const { windows: known } = this.#rules
     this.#options = withLimit(this.#options, limit, per, unit)
     Object.assign(this.#rules, rulesOf(this.#options))
+    // Other limits keep their pace.
+    this.#rules.windows = this.#rules.windows.map((window, index) =>
+      this.#options.limits[index] === before[index] ? known[index]! : window,
+    )
     for (const permits of this.#all()) permits.limitsChanged()
   }
 
@@ -95,7 +101,10 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
 
   #make(key?: string): LocalPermits {
     const counter = new PermitCounter(this.#rules, this.#times)
-    const permits = new LocalPermits(this.#rules, this.#times, counter, new LimiterErrors(undefined, key))
+    const errors = new LimiterErrors(undefined, key)
+    const permits = new LocalPermits(this.#rules, this.#times, counter, errors)
+    // The permits of a key may be settled after it was dropped.
+    if (key !== undefined) permits.successor = () => this.#permitsOf(key)
     if (this.#closed) permits.shut()
     return permits
   }

@@ -40,6 +40,8 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
   readonly #counter: Counter
   readonly #errors: LimiterErrors
   readonly #turns: Turns | undefined
+  /** Returns the permits of the same key, which may have replaced this one; undefined if none can replace it. */
+  successor: (() => LocalPermits) | undefined
   /** Created when a caller waits for the first time. */
   #callers: Callers | undefined
   #closed: ClosedError | undefined
@@ -181,8 +183,11 @@ export class LocalPermits implements Omit<Limiter, 'run'>, PermitGiver, CallersO
   }
 
   settled(taken: Taken, change: readonly number[]): void {
-    this.#counter.settle?.(taken, change)
-    this.wake()
+    const current = this.successor?.() ?? this
+    // What is above an estimate counts from now on, wherever the permit was counted.
+    const excess = change.map(amount => Math.max(amount, 0))
+    current.#counter.settle?.(taken, current === this ? change : excess)
+    current.wake()
   }
 
   timeOver(): void {

@@ -23,6 +23,8 @@ interface TimedLimit {
 export class PermitCounter implements Counter {
   readonly #rules: Rules
   readonly #times: Times
+  /** Those by which it counts. */
+  #windows: readonly Window[]
   /** By window. */
   readonly #states: readonly unknown[]
   #epoch: number
@@ -36,6 +38,7 @@ export class PermitCounter implements Counter {
   constructor(rules: Rules, times: Times) {
     this.#rules = rules
     this.#times = times
+    this.#windows = rules.windows
     this.#states = rules.windows.map(window => window.empty())
     this.#epoch = times.epoch
     this.#counted = rules.concurrency === Infinity ? 0 : 1
@@ -108,7 +111,10 @@ export class PermitCounter implements Counter {
   }
 
   limitsChanged(): void {
-    this.#rules.windows.forEach((window, index) => window.takeOver?.(this.#states[index]))
+    const { windows } = this.#rules
+    for (const [index, window] of windows.entries())
+      if (window !== this.#windows[index]) window.takeOver?.(this.#states[index])
+    this.#windows = windows
   }
 
   resume(): void {

@@ -14,7 +14,7 @@ import { needsReceiver } from '../../base/receiver.js'
 import { concurrencyKey } from '../../base/reserved-keys.js'
 import { boxTerms, changedTerms, type BoxLimiterOptions, type BoxTerms } from './box-limiter-options.js'
 import { closeAll, drainOf, type LimiterCloseOptions } from '../closing.js'
-import type { Costs } from '../costs.js'
+import type { Amounts, Costs } from '../costs.js'
 import type { AcquireOptions, TenantOptions } from '../limit-options.js'
 import type { Decision, Explanation } from '../limiter.js'
 import { LimiterErrors } from '../limiter-errors.js'
@@ -339,7 +339,8 @@ class OfKey implements KeyedBoxLimiter {
     result: Promise<T>,
     outcomeOf: (result: T) => Permit | BusyError,
   ): Promise<T> {
-    const n = typeof cost === 'object' ? (cost.calls ?? 1) : (cost ?? 1)
+    // It may be invalid.
+    const n = typeof cost === 'object' ? Number((cost as Amounts | null)?.['calls'] ?? 1) : (cost ?? 1)
     const { clock } = this.#shared.limiters.source
     const since = clock.now()
     const publish = (outcome: unknown): void => {

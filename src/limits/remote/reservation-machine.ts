@@ -85,6 +85,8 @@ export class ReservationMachine {
   readonly pace: Pace
   readonly #callers: BoxCallers
   readonly #errors: LimiterErrors
+  /** Whether a caller has returned permits or amounts since the last call. */
+  #isRefunding = false
   /** Whether permits of the newest reply could not be used in time and are returned. */
   hasUnused = false
   /** The tries that the newest reply refuses, and the milliseconds until a permit may be available for each. */
@@ -113,8 +115,7 @@ export class ReservationMachine {
 
   refunded(permits: ReturnedPermits): void {
     this.reserved.giveBack([permits])
-    // The waiters of this process may get them.
-    if (!this.outage) this.pace.open()
+    this.#isRefunding = true
     this.gather()
   }
 
@@ -170,6 +171,9 @@ export class ReservationMachine {
     // mutant: two-calls
     if (this.call) return undefined
     const { terms, outage, reserved } = this
+    // The waiters of this process may get what it returns.
+    if (this.#isRefunding && !outage) this.pace.open()
+    this.#isRefunding = false
     // Without waiters, reserved permits are returned at once.
     const isQuiet = this.quietUntil > now && (this.#callers.waiting > 0 || outage !== undefined)
     const tenants = this.#callers.queue.waitingTenants(MAX_TENANTS)

@@ -192,6 +192,29 @@ describe('a permit that is settled', () => {
     }
   })
 
+  test('counts its excess although the limiter of its key was dropped', async () => {
+    const { clock, limiter: all } = local({ limit: 1000, per: '1s', unit: 'tokens' })
+    const permit = all.key('one').tryAcquire({ tokens: 100 })!
+    await pass(clock, 5000)
+    all.key('two').tryAcquire({ tokens: 1 })
+    permit.settle({ tokens: 1000 })
+    expect(all.key('one').explain({ tokens: 0 }).limits).toMatchObject([{ remaining: 100 }])
+  })
+
+  test('keeps its excess when another limit changes', async () => {
+    const { clock, limiter: provider } = local({
+      limits: [
+        { limit: 50, per: '1m' },
+        { limit: 1000, per: '1m', unit: 'tokens', window: 'smooth' },
+      ],
+    })
+    provider.tryAcquire({ tokens: 100 })!.settle({ tokens: 901 })
+    await pass(clock, 100)
+    const { readyIn } = provider.explain({ tokens: 50 })
+    provider.setLimit(60, undefined, 'calls')
+    expect(provider.explain({ tokens: 50 }).readyIn).toBe(readyIn)
+  })
+
   test('keeps the pace of evenly spaced permits', async () => {
     const { clock, limiter: provider } = local({ limit: 6000, per: '1m', window: 'smooth', unit: 'tokens' })
     let used = 0
@@ -328,6 +351,18 @@ describe('boxes that share a limiter with several units', () => {
     }
     await pass(clock, MINUTE)
     expect(longest).toBeLessThan(1000)
+  })
+
+  test('serve a waiter at once with what another caller settles during its request', async () => {
+    const { clock, all } = boxes(BOTH, [400])
+    const { limiter: here } = all[0]!
+    const first = here.acquire({ tokens: 1000 })
+    await pass(clock, 3000)
+    const waiter = here.acquire({ tokens: 100 })
+    await pass(clock, 200)
+    ;(await first).settle({ tokens: 500 })
+    await pass(clock, 601)
+    expect(await outcome(waiter)).not.toBe('pending')
   })
 
   test('report a settlement after an outage', async () => {
