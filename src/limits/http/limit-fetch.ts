@@ -99,7 +99,7 @@ export function limitFetch<Fetch extends typeof fetch>(
     const signal = signalOf(input, init)
     const until = wait === undefined ? undefined : systemClock.now() + wait
     const mostRetries = canRepeat(input, init, anyMethod) ? retries : 0
-    const acquire = (left: number | undefined): Promise<CallPermit> => {
+    const acquire = async (left: number | undefined): Promise<CallPermit> => {
       const its = typeof tenant === 'function' ? tenant(input, init) : tenant
       const costs = typeof cost === 'function' ? cost(input, init) : cost
       return acquirePermit(() => limiter.acquire(costs, { signal, wait: left, ...its }), signal)

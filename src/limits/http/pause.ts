@@ -63,7 +63,9 @@ function untilQuota(headers: HeaderFields, now: number): number {
 function untilUnit(headers: HeaderFields, unit: string, now: number): number {
   const isUsedUp = (name: string): boolean => firstNumber(headers.get(name)) === 0
   if (isUsedUp(`x-ratelimit-remaining-${unit}`)) {
-    const spans = [...(headers.get(`x-ratelimit-reset-${unit}`) ?? '').matchAll(/([\d.]+)(ms|s|m|h)/g)]
+    const spans = [
+      ...(headers.get(`x-ratelimit-reset-${unit}`) ?? '').matchAll(/(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h)/g),
+    ]
     return (
       spans.reduce((sum, [, count, span]) => sum + Number(count) * SPAN[span as keyof typeof SPAN], 0) || 0
     )

@@ -340,7 +340,7 @@ class OfKey implements KeyedBoxLimiter {
     outcomeOf: (result: T) => Permit | BusyError,
   ): Promise<T> {
     // It may be invalid.
-    const n = typeof cost === 'object' ? Number((cost as Amounts | null)?.['calls'] ?? 1) : (cost ?? 1)
+    const n = typeof cost === 'object' ? ((cost as Amounts | null)?.['calls'] ?? 1) : (cost ?? 1)
     const { clock } = this.#shared.limiters.source
     const since = clock.now()
     const publish = (outcome: unknown): void => {
