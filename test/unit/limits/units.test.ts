@@ -327,32 +327,6 @@ describe('boxes that share a limiter with several units', () => {
     },
   )
 
-  test('give each box its turns, whatever the estimates are', async () => {
-    const limits = [
-      { limit: 100, per: 2000, window: 'smooth' },
-      { limit: 5000, per: 2000, unit: 'tokens' },
-    ] as const
-    const { clock, all } = boxes({ limits }, [2, 2, 3, 3, 4, 4, 5, 5])
-    const random = new Random(1)
-    let longest = 0
-    const call = async (box: DistantBox, tenant: string): Promise<void> => {
-      const since = clock.now()
-      const estimate = 20 + random.below(80)
-      const permit = await box.limiter.acquire({ tokens: estimate }, { tenant })
-      if (tenant !== 'flood') longest = Math.max(longest, clock.now() - since)
-      clock.after(20, () => permit.settle({ tokens: random.below(estimate) }))
-      if (tenant === 'flood') return call(box, tenant)
-      await new Promise<void>(resolve => clock.after(500, resolve))
-      return call(box, tenant)
-    }
-    for (const [index, box] of all.entries()) {
-      for (let caller = 0; caller < 20; caller++) void call(box, 'flood')
-      void call(box, `box ${index}`)
-    }
-    await pass(clock, MINUTE)
-    expect(longest).toBeLessThan(1000)
-  })
-
   test('serve a waiter at once with what another caller settles during its request', async () => {
     const { clock, all } = boxes(BOTH, [400])
     const { limiter: here } = all[0]!
@@ -385,7 +359,7 @@ describe('boxes that share a limiter with several units', () => {
       { limit: 40, per: 1000 },
       { limit: 400, per: 1000, unit: 'tokens' },
     ] as const
-    for (let seed = 1; seed <= 10; seed++) {
+    for (let seed = 1; seed <= 5; seed++) {
       const random = new Random(seed)
       const { clock, all } = boxes({ limits }, [2, 2, 90])
       const server = all[0]!.server
