@@ -87,7 +87,10 @@ export class Callers<T = Permit> implements WaitersOwner<PermitWaiter<T>> {
     }
   }
 
-  /** Returns the cost of the first waiters: of all, or with several units their part in the sum. @param permits its share. */
+  /**
+   * Returns the cost of the first waiters; with other units than calls, an estimate by their part in the sum.
+   * @param permits their share.
+   */
   costOf(permits: number): Cost {
     if (permits === 0) return NOTHING
     if (!this.#sum) return { n: permits }

@@ -44,7 +44,7 @@ export class CostRules {
     this.#calls = pauses.map(each => each / pause)
   }
 
-  /** Returns a checked cost. @throws InvalidArgumentError unless it has an amount of each unit, and none is too great. */
+  /** @throws InvalidArgumentError unless the costs have an amount of each unit, and none is too great. */
   cost(costs: Costs = 1): Cost {
     // Most callers want one permit, a million times a second.
     return costs === 1 && this.#countsCalls ? ONE : this.#checked(costs)

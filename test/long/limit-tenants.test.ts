@@ -9,6 +9,7 @@ import { builtProgram } from '../support/built-program.js'
 import type { CallReport, TenantTask } from '../support/limits/tenant.process.js'
 import { startPostgres } from '../support/servers/postgres.js'
 import { startRedis } from '../support/servers/redis.js'
+import { NaiveCount } from '../unit/limits/naive-count.js'
 
 const PER = 2000
 const CALLS = 100
@@ -75,16 +76,12 @@ async function callsOf(url: string, farUrl: string, flood: number): Promise<Call
   }
 }
 
-/** Returns the maximum sum of amounts in any half-open interval of a length. */
+/** Returns the maximum sum of amounts in any half-open interval of the window's length. */
 function mostWithin(calls: readonly CallReport[], amountOf: (call: CallReport) => number): number {
+  const count = new NaiveCount()
   const sorted = [...calls].sort((one, other) => one.at - other.at)
-  let [most, sum, first] = [0, 0, 0]
-  for (const call of sorted) {
-    sum += amountOf(call)
-    while (call.at - sorted[first]!.at >= PER) sum -= amountOf(sorted[first++]!)
-    most = Math.max(most, sum)
-  }
-  return most
+  for (const call of sorted) count.add(call.at, amountOf(call))
+  return count.worst(PER)
 }
 
 /** Returns the waits of the tenants that call once a second, except in processes that are stopped or killed. */

@@ -50,10 +50,10 @@ export interface KeyedBoxLimiter {
    */
   decide(cost?: Costs): Promise<BoxDecision>
   /**
-   * Waits for its turn, and returns a permit. The callers of a process are served by priority, then in
-   * call order; if they have tenants, the tenants take turns. Processes take turns. With a `concurrency`, the caller first waits for a permit of that; `wait` limits
-   * both waits together. That permit has a lease: a process that can't renew it for that long loses it, although
-   * the call may continue.
+   * Waits for its turn, and returns a permit. The callers of a process are served by priority, then in call order; if
+   * they have tenants, the tenants take turns. Processes take turns. With a `concurrency`, the caller first waits for a
+   * permit of that; `wait` limits both waits together. That permit has a lease: a process that can't renew it for that
+   * long loses it, although the call may continue.
    * @throws TimedOutError when `wait` has passed, or as soon as the engine replies that the permit can't be available
    * by then (BusyError for a wait of 0); BusyError when too many callers wait; AbortedError; and as `tryAcquire`
    */
@@ -65,9 +65,9 @@ export interface KeyedBoxLimiter {
   run<T>(task: (permit: Permit) => T | Promise<T>, cost?: Costs, options?: AcquireOptions): Promise<T>
   /**
    * Returns the state of the limiter for a caller that would request permits now, on behalf of this tenant. `place`
-   * counts the waiters of this process. `readyIn` includes permits that other processes have reserved, but not those for which they only
-   * wait. About a `concurrency`, it reports only the state of this box: `running` counts its own permits, and
-   * `waitsFor` is `'concurrency'` if callers of this box wait for one, or hold all.
+   * counts the waiters of this process. `readyIn` includes permits that other processes have reserved, but not those
+   * for which they only wait. About a `concurrency`, it reports only the state of this box: `running` counts its own
+   * permits, and `waitsFor` is `'concurrency'` if callers of this box wait for one, or hold all.
    * @throws as `tryAcquire`
    */
   explain(cost?: Costs, tenant?: TenantOptions): Promise<Explanation>

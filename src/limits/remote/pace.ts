@@ -157,16 +157,16 @@ export class Pace {
   }
 
   /**
-   * Returns the number of permits that the process may reserve now while it reserves briefly; the last of them may exceed
-   * it, so it may become negative. It grows with time by the part that the process has of the rate, and shrinks by the
-   * permits that the process gets. So processes share by their parts, even if others have a permit at each request.
+   * Returns the number of permits that the process may reserve now while it reserves briefly; the last of them may
+   * exceed it, so it may become negative. It grows with time by the part that the process has of the rate, and shrinks
+   * by the permits that the process gets. So processes share by their parts, even if others have a permit at each
+   * request.
    */
-  credit({ costs, ...terms }: BoxTerms, now: number): number {
-    const rates = terms.windows.map(
-      ({ limit, per, guard, unit }) => costs.callsOf(limit, unit) / (per + guard),
-    )
+  credit(terms: BoxTerms, now: number): number {
+    const { windows, costs } = terms
+    const rates = windows.map(({ limit, per, guard, unit }) => costs.callsOf(limit, unit) / (per + guard))
     const rate = Math.min(...rates) / this.#contenders
-    this.#maxCredit = Math.max(this.#exactPart({ costs, ...terms }), MIN_CREDIT)
+    this.#maxCredit = Math.max(this.#exactPart(terms), MIN_CREDIT)
     this.#credit = Math.min(this.#credit + rate * (now - this.#creditAt), this.#maxCredit)
     this.#creditAt = now
     return this.#credit

@@ -49,7 +49,6 @@ export function unitOfEach(situation: Situation): WantedUnits {
   const units: Unit[] = []
   const waiters: PermitWaiter[] = []
   const most = all.hasTenants ? Math.min(2 * part + MAX_BEYOND_PART, MAX_UNITS) : MAX_UNITS
-  let ahead = reserved.permits
   let wanted = 0
   let permits = 0
   let last: Unit | undefined
@@ -68,11 +67,9 @@ export function unitOfEach(situation: Situation): WantedUnits {
     if (units.length >= most || permits > MAX_WINDOWS * maxShare) {
       return { units, waiters }
     }
+    const ahead = reserved.permits + wanted
     const isBeyond = credit === undefined ? ahead + n > Math.max(part, n) : wanted >= credit
-    if (!isTry) {
-      ahead += n
-      wanted += n
-    }
+    if (!isTry) wanted += n
     const patience = isTry ? 0 : Math.max((waiter.waitLimit?.deadline ?? Infinity) - now, 0)
     const within = Math.min(patience, isBeyond ? reach : Infinity)
     if (!last || last.within !== within || !isSameCost(last, cost)) last = { ...cost, more: 0, within }

@@ -2,8 +2,11 @@
 export class NaiveCount {
   readonly grants: { readonly at: number; n: number }[] = []
 
-  add(at: number, n: number): void {
-    this.grants.push({ at, n })
+  /** Returns the grant, whose number may change later. */
+  add(at: number, n: number): { readonly at: number; n: number } {
+    const grant = { at, n }
+    this.grants.push(grant)
+    return grant
   }
 
   /** Returns the number of permits given in the half-open interval of this length that ends with `end`. */

@@ -17,6 +17,7 @@ import { Random } from '../../../packages/conformance/src/random.js'
 import { pass, settled } from '../../support/passing.js'
 import { Server } from './deciding-server.js'
 import { DistantBox } from './distant-box.js'
+import { NaiveCount } from './naive-count.js'
 
 const MINUTE = 60_000
 const BOTH = {
@@ -47,25 +48,6 @@ async function outcome<T>(promise: Promise<T>): Promise<T | 'pending'> {
   void promise.then(value => (known = value))
   await settled()
   return known
-}
-
-/** Used amounts, for comparison. */
-class Use {
-  readonly entries: { readonly at: number; amount: number }[] = []
-
-  add(at: number, amount: number): { readonly at: number; amount: number } {
-    const entry = { at, amount }
-    this.entries.push(entry)
-    return entry
-  }
-
-  /** Returns the amount used in the half-open interval of this length that ends with `end`. */
-  within(length: number, end: number): number {
-    return this.entries.reduce(
-      (sum, { at, amount }) => (at <= end && end - at < length ? sum + amount : sum),
-      0,
-    )
-  }
 }
 
 describe('a limiter with several units', () => {
@@ -115,6 +97,38 @@ describe('a limiter with several units', () => {
     expect(() => boxes({ ...BOTH, batch: 2 }, [2])).toThrow('batch must be 1 for a limit of tokens, not 2')
   })
 
+  test('estimates the time of a caller by the amounts of those ahead of it', async () => {
+    const { limiter: provider } = local()
+    provider.tryAcquire({ tokens: 1000 })
+    const controller = new AbortController()
+    const { signal } = controller
+    const leaving = provider.acquire({ tokens: 400 }, { signal }).catch(() => 'left')
+    void provider.acquire({ tokens: 400 })
+    expect(provider.explain({ tokens: 500 }).readyIn).toBe(2 * MINUTE)
+    controller.abort()
+    expect(await leaving).toBe('left')
+    expect(provider.explain({ tokens: 500 }).readyIn).toBe(MINUTE)
+    const { limiter: shared } = local()
+    shared.tryAcquire({ tokens: 1000 })
+    for (const tenant of ['a', 'b', 'b', 'b']) void shared.acquire({ tokens: 300 }, { tenant })
+    expect(shared.explain({ tokens: 300 }, { tenant: 'c' })).toMatchObject({ place: 2, readyIn: MINUTE })
+  })
+
+  test('waits at the end of a period for the next one, also for an amount of 0', async () => {
+    const { clock, limiter: provider } = local({
+      limit: 100,
+      per: 1000,
+      window: 'calendar',
+      unit: 'tokens',
+      jitter: 100,
+    })
+    await pass(clock, 950)
+    const waiter = provider.acquire({ tokens: 0 })
+    expect(await outcome(waiter)).toBe('pending')
+    await pass(clock, 50)
+    expect(await outcome(waiter)).not.toBe('pending')
+  })
+
   test('changes one of them, and rejects waiters that want more', async () => {
     const { limiter: provider } = local()
     expect(provider.tryAcquire({ tokens: 1000 })).toBeDefined()
@@ -143,6 +157,15 @@ describe('a permit that is settled', () => {
     permit.settle({ tokens: 600 })
     expect(await outcome(waiter)).not.toBe('pending')
     expect(provider.explain({ tokens: 0 }).limits).toMatchObject([{ remaining: 48 }, { remaining: 0 }])
+  })
+
+  test('serves a caller whose wait would be too short without it', async () => {
+    const { limiter: provider } = local()
+    const permit = provider.tryAcquire({ tokens: 1000 })!
+    const waiter = provider.acquire({ tokens: 500 }, { wait: '1s' })
+    expect(await outcome(waiter)).toBe('pending')
+    permit.settle({ tokens: 500 })
+    expect(await outcome(waiter)).not.toBe('pending')
   })
 
   test('with more than its estimate delays the next permits, and no longer than a window', async () => {
@@ -208,8 +231,10 @@ describe('a permit that is settled', () => {
         { limit: 1000, per: '1m', unit: 'tokens', window: 'smooth' },
       ],
     })
-    provider.tryAcquire({ tokens: 100 })!.settle({ tokens: 901 })
+    const permit = provider.tryAcquire({ tokens: 100 })!
+    permit.settle({ tokens: 900 })
     await pass(clock, 100)
+    permit.settle({ tokens: 901 })
     const { readyIn } = provider.explain({ tokens: 50 })
     provider.setLimit(60, undefined, 'calls')
     expect(provider.explain({ tokens: 50 }).readyIn).toBe(readyIn)
@@ -247,7 +272,7 @@ describe('a permit that is settled', () => {
     for (let seed = 1; seed <= 20; seed++) {
       const { clock, limiter: provider } = local({ limits: [limit, { limit: 30, per: 1000 }] })
       const random = new Random(seed)
-      const use = new Use()
+      const use = new NaiveCount()
       const tooMany: string[] = []
       const call = async (): Promise<void> => {
         const estimate = random.below(40)
@@ -260,7 +285,7 @@ describe('a permit that is settled', () => {
         clock.after(random.below(300) + 0.3, () => {
           const actual = random.below(8) === 0 ? estimate + random.below(20) : random.below(estimate + 1)
           if (actual > estimate) use.add(clock.now(), actual - estimate)
-          else entry.amount = actual
+          else entry.n = actual
           permit.settle({ tokens: actual })
         })
         await new Promise<void>(resolve => clock.after(random.below(50) + 0.7, resolve))
@@ -269,7 +294,7 @@ describe('a permit that is settled', () => {
       for (let caller = 0; caller < 10; caller++) void call()
       await pass(clock, 20_000)
       expect(tooMany).toEqual([])
-      const total = use.entries.reduce((sum, { amount }) => sum + amount, 0)
+      const total = use.total
       expect(total, `seed ${seed}`).toBeGreaterThan(0.6 * 20 * 100)
     }
   })
@@ -327,6 +352,17 @@ describe('boxes that share a limiter with several units', () => {
     },
   )
 
+  test('count a unit that is new apart from calls', async () => {
+    const { clock, all } = boxes({ limit: 1000, per: '1m' }, [2])
+    const calls = all[0]!.limiter.acquire(900)
+    await pass(clock, 100)
+    await calls
+    const other = new DistantBox(clock, all[0]!.server, 2, BOTH)
+    const explained = other.limiter.explain({ tokens: 1 })
+    await pass(clock, 100)
+    expect((await explained).limits[1]).toMatchObject({ unit: 'tokens', remaining: 1000 })
+  })
+
   test('serve a waiter at once with what another caller settles during its request', async () => {
     const { clock, all } = boxes(BOTH, [400])
     const { limiter: here } = all[0]!
@@ -364,8 +400,8 @@ describe('boxes that share a limiter with several units', () => {
       const { clock, all } = boxes({ limits }, [2, 2, 90])
       const server = all[0]!.server
       all.push(new DistantBox(clock, server, 2, { limit: 40, per: 1000 }))
-      const calls = new Use()
-      const tokens = new Use()
+      const calls = new NaiveCount()
+      const tokens = new NaiveCount()
       const tooMany: string[] = []
       const call = async (box: DistantBox, isPlain: boolean): Promise<void> => {
         const estimate = isPlain ? 0 : random.below(60)
@@ -377,8 +413,8 @@ describe('boxes that share a limiter with several units', () => {
         if (tokens.within(1000, now) > 400) tooMany.push(`${tokens.within(1000, now)} tokens at ${now}`)
         if (!isPlain && random.below(2) === 0) {
           await new Promise<void>(resolve => clock.after(random.below(200) + 0.3, resolve))
-          entry.amount = random.below(estimate + 1)
-          permit.settle({ tokens: entry.amount })
+          entry.n = random.below(estimate + 1)
+          permit.settle({ tokens: entry.n })
         }
         return call(box, isPlain)
       }

@@ -6,7 +6,7 @@ local tenants, processes
 
 -- Whether both limits count alike, so that one can begin with the count of the other.
 local function countsAlike(one, other)
-  if (one.unit or '') ~= (other.unit or '') then return false end
+  if unitOf(one) ~= unitOf(other) then return false end
   if one.kind ~= 'calendar' then return other.kind ~= 'calendar' end
   return other.kind == 'calendar' and one.per == other.per and one.zone == other.zone
 end
@@ -39,7 +39,7 @@ end
 
 -- Whether all grants that `one` allows are allowed by `other`.
 local function implies(one, other)
-  if (one.unit or '') ~= (other.unit or '') then return false end
+  if unitOf(one) ~= unitOf(other) then return false end
   if one.limit > other.limit or memoryOf(one) < memoryOf(other) then return false end
   if other.kind == 'sliding' then return one.kind ~= 'calendar' end
   return one.kind == other.kind and (one.kind == 'smooth' or one.per == other.per and one.zone == other.zone)
@@ -82,7 +82,7 @@ local function refund(n, at, amounts)
   for _, record in ipairs(all) do
     local cost = costOf(record, n, amounts)
     if at > record.since and cost > 0 then
-      if (record.unit or '') == '' then rules[record.kind].refund(record, cost, at) else settle(record, -cost, at) end
+      if unitOf(record) == '' then rules[record.kind].refund(record, cost, at) else settle(record, -cost, at) end
     end
   end
 end
@@ -131,12 +131,12 @@ end
 local function room(n, more, at)
   local free = more
   for _, record in ipairs(live) do
-    if (record.unit or '') ~= '' then -- counts other units
+    if unitOf(record) ~= '' then -- counts other units
     elseif record.kind == 'smooth' then free = 0
     else free = min(free, record.limit - rules[record.kind].used(record, at) - n) end
   end
   for _, record in ipairs(live) do
-    local calls = (record.unit or '') == ''
+    local calls = unitOf(record) == ''
     if calls and not rules[record.kind].allows(record, at, n + free, lead) then return 0 end
   end
   return free
@@ -249,14 +249,13 @@ local function decide()
   end
   state.records = all
 
+  local unitCount = amount()
   measures = {}
-  for i = 1, amount() do measures[word()] = i end
+  for i = 1, unitCount do measures[word()] = i end
   local function amounts()
-    local list
-    for _ in pairs(measures) do
-      list = list or {}
-      list[#list + 1] = amount()
-    end
+    if unitCount == 0 then return nil end
+    local list = {}
+    for i = 1, unitCount do list[i] = amount() end
     return list
   end
   local overdrawn, askedAmounts, beforeAmounts = amounts(), amounts(), amounts()

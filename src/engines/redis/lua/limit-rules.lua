@@ -107,9 +107,11 @@ end
 local sliding, smooth, calendar = {}, {}, {}
 local rules = { sliding = sliding, smooth = smooth, calendar = calendar }
 
+-- The unit of a record; empty for calls. An early build wrote none.
+local function unitOf(record) return record.unit or '' end
 -- What permits cost of a record's unit: calls, or amounts of the units that the caller has named.
 local function costOf(record, n, amounts)
-  if record.unit == '' or not record.unit then return n end
+  if unitOf(record) == '' then return n end
   return amounts and amounts[measures[record.unit]] or 0
 end
 local function memoryOf(record) return record.per + record.guard end
